@@ -1,0 +1,46 @@
+# Everything sets itself up: a fresh clone needs Python 3.11 to 3.13 and make, nothing else.
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Compiled programs are kept here between runs; `make clean` removes them.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
+export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
+export JAX_PLATFORMS ?= cpu
+
+.PHONY: setup demo test lint bench verify clean
+.DEFAULT_GOAL := demo
+
+.venv/.runtime: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+		{ echo "MIME needs Python 3.11 to 3.13; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.tests: .venv/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+setup: .venv/.tests  ## the environment with all that the tests need
+
+demo: .venv/.runtime  ## run the main job; writes pictures to demo_output/
+	$(BIN)/python examples/two_nodes.py --out demo_output
+
+lint: .venv/.tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint  ## lint, format, types, all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+verify: .venv/.tests  ## the verification benchmarks alone
+	$(BIN)/python -m pytest -q tests/verification
+
+bench: .venv/.tests  ## ratios against hand-written code and peers, on this machine
+	$(BIN)/python benchmarks/graph_overhead.py
+
+clean:
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

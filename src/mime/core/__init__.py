@@ -1,0 +1,1 @@
+"""What a node is, how nodes are wired, how a graph runs. Knows no physics."""

@@ -1,0 +1,38 @@
+"""The persistent compilation cache: compiled programs, kept between runs in a visible place."""
+
+import os
+import shutil
+from pathlib import Path
+
+import jax
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept: $JAX_COMPILATION_CACHE_DIR, else ~/.cache/mime/jax."""
+    if given := os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "mime" / "jax"
+
+
+def enable_compilation_cache() -> Path:
+    """Keep programs that take longer than 0.1 s to compile. Returns the folder."""
+    folder = cache_folder()
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    return folder
+
+
+def clear_cache() -> int:
+    """Remove the kept programs. Returns how many bytes that freed."""
+    folder = cache_folder()
+    size = cache_bytes()
+    shutil.rmtree(folder, ignore_errors=True)
+    return size
+
+
+def cache_bytes() -> int:
+    """Bytes that the kept programs take on disk."""
+    folder = cache_folder()
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

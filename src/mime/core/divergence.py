@@ -1,0 +1,78 @@
+"""Where a run stopped being finite."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from mime.core.folding import jit_folding
+from mime.core.recording import field_specs
+from mime.core.rollout import stepper
+from mime.core.signals import Signals
+from mime.core.simulation import Simulation
+from mime.core.step import SimulationState
+
+
+def locate(
+    simulation: Simulation, state: SimulationState, signals: Signals, start: Array, steps: int
+) -> tuple[SimulationState, tuple[str, str]]:
+    """Walk `steps` steps again: the last finite state, and the first (node, field) that is not."""
+    before, flags = _walk(simulation, state, signals, start, np.int32(steps))
+    bad = [
+        (node, field)
+        for node in _in_order(simulation)
+        for field in field_specs(simulation.nodes[node])
+        if not flags[node].get(field, True)
+    ]
+    return before, bad[0] if bad else ("?", "?")
+
+
+def _in_order(simulation: Simulation) -> list[str]:
+    """The nodes as a step visits them: a fault is first seen where it began."""
+    stages = simulation.wiring.schedule
+    return [name for s in stages for name in ((s,) if isinstance(s, str) else s.members)]
+
+
+def is_finite(state: SimulationState) -> bool:
+    """True when no field of any node's state is NaN or infinite."""
+    return all(all_finite(np.asarray(x)) for x in jax.tree.leaves((state.nodes, state.held)))
+
+
+def all_finite(values: np.ndarray) -> bool:
+    """True when an array holds no NaN or infinity; integers never do."""
+    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+
+
+@jit_folding
+def _walk(
+    simulation: Simulation, state: SimulationState, signals: Signals, start: Array, steps: Array
+) -> tuple[SimulationState, dict[str, dict[str, Array]]]:
+    """The last finite state, and which state fields and fluxes are finite one step later."""
+    one = stepper(simulation, signals, start)
+
+    def flags(state: SimulationState) -> tuple[SimulationState, dict[str, dict[str, Array]]]:
+        after, fluxes, _ = one(state)
+        found = {
+            name: {
+                field: jnp.isfinite(x).all()
+                for field, x in {**after.nodes[name], **fluxes[name]}.items()
+            }
+            for name in simulation.nodes
+        }
+        return after, found
+
+    last = state.step + steps
+
+    def go_on(carry: tuple[SimulationState, SimulationState, Any]) -> Array:
+        return jnp.all(jnp.stack(jax.tree.leaves(carry[2]))) & (carry[1].step < last)
+
+    def body(
+        carry: tuple[SimulationState, SimulationState, Any],
+    ) -> tuple[SimulationState, SimulationState, Any]:
+        _, after, _ = carry
+        return after, *flags(after)
+
+    before, _, found = jax.lax.while_loop(go_on, body, (state, *flags(state)))
+    return before, found

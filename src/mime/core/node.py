@@ -1,0 +1,290 @@
+"""What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step.
+
+All that the author of a node imports is here.
+"""
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import partial, update_wrapper
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mime.core.folding import jit_folding
+from mime.core.meta import Mapped, NodeMeta, ValidatedRange, missing_functions
+from mime.core.spec import (
+    Input,
+    InputError,
+    Output,
+    ParameterError,
+    ParameterSpec,
+    option,
+    parameter,
+)
+from mime.core.text import nearest, quoted
+
+__all__ = [
+    "Input",
+    "InputError",
+    "Mapped",
+    "Node",
+    "NodeMeta",
+    "Output",
+    "ParameterError",
+    "ParameterSpec",
+    "Scalar",
+    "State",
+    "ValidatedRange",
+    "Values",
+    "option",
+    "parameter",
+]
+
+Scalar = Float[Array, ""]
+State = dict[str, Array]
+Values = Mapping[str, Any]
+"""Inputs or fluxes by name. An input that is absent takes its spec's default."""
+
+
+AnyNode = TypeVar("AnyNode", bound="Node")
+
+
+class Node(eqx.Module):
+    """A physical element.   x' = f(x, u, dt),   y = g(x', u, dt)
+
+    A subclass declares its parameters as fields and writes five methods; see CONTRIBUTING.md. In
+    `update` and `compute_boundary_fluxes` it receives *complete* inputs: absent ones are filled in
+    with their defaults (NumPy constants) before its code runs, unknown ones are refused. Both are
+    compiled on their first eager call, so stepping by hand costs microseconds.
+    """
+
+    meta: ClassVar[NodeMeta]
+
+    name: str = eqx.field(static=True)
+    """The node's name in a graph."""
+    timestep: float = eqx.field(static=True, converter=float)
+    """Seconds from one update to the next."""
+
+    @abstractmethod
+    def boundary_input_spec(self) -> dict[str, Input]:
+        """The inputs by name."""
+
+    @abstractmethod
+    def boundary_flux_spec(self) -> dict[str, Output]:
+        """The fluxes (outputs) by name."""
+
+    @abstractmethod
+    def state_spec(self) -> dict[str, Output]:
+        """The fields of the state by name, with shape and unit."""
+
+    @abstractmethod
+    def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+        """The state after a step of `dt` seconds, inputs held constant over it."""
+
+    @abstractmethod
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """The fluxes that belong to `state` and to the inputs of the step that led there."""
+
+    def initial_state(self) -> State:
+        """The state at rest: zeros, unless the node says otherwise."""
+        return {name: jnp.zeros(field.shape) for name, field in self.state_spec().items()}
+
+    def state_fields(self) -> list[str]:
+        """Names of the public fields of the state."""
+        return list(self.state_spec())
+
+    def observable_fields(self) -> list[str]:
+        """Names of the state's fields that a run records unless told otherwise."""
+        return self.state_fields()
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The physical parameters by name, read-only."""
+        return MappingProxyType({name: getattr(self, name) for name in self.parameter_specs()})
+
+    @classmethod
+    def parameter_specs(cls) -> dict[str, ParameterSpec]:
+        """Unit, range and meaning of every declared parameter, by name."""
+        return {
+            field.name: field.metadata["parameter"]
+            for field in dataclasses.fields(cls)
+            if "parameter" in field.metadata
+        }
+
+    def with_params(self: "AnyNode", **values: Any) -> "AnyNode":
+        """The same node with other parameter values; `jax.grad` and `jax.vmap` go through it.
+
+        A dotted name (`tree.masses`, given as `**{"tree.masses": ...}`) reaches inside a parameter.
+        """
+        node = self
+        for name, value in values.items():
+            node = _replace_leaf(node, name, value)
+        node.__check_init__()
+        return node
+
+    def complete_inputs(self, boundary_inputs: Values) -> dict[str, Any]:
+        """Every input of the spec: as given (shape checked) or its default; others are refused."""
+        spec = self.boundary_input_spec()
+        for name in boundary_inputs:
+            if name not in spec:
+                raise InputError(
+                    f"{type(self).__name__} {self.name!r} has no input {name!r}"
+                    f"{nearest(name, spec)}. "
+                    f"Its inputs are {quoted(spec)}."
+                )
+        return {
+            name: self._input(name, entry, boundary_inputs[name])
+            if name in boundary_inputs
+            else entry.default_value()
+            for name, entry in spec.items()
+        }
+
+    def _input(self, name: str, entry: Input, value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.dtype == jnp.result_type(float):
+            array: Any = value
+        else:
+            array = jnp.asarray(value)
+            if not jnp.issubdtype(array.dtype, jnp.floating):
+                array = array.astype(jnp.result_type(float))
+        if array.shape != entry.shape:
+            raise InputError(
+                f"{type(self).__name__} {self.name!r}: input {name!r} has shape {array.shape}, "
+                f"expected {entry.shape} [{entry.unit}]."
+            )
+        return array
+
+    def validate_mime_consistency(self) -> list[str]:
+        """Problems of the node's metadata and specs; empty when they are whole and agree."""
+        problems = [*self.meta.problems(), *missing_functions(self.meta)]
+        state = self.initial_state()
+        if state.keys() != self.state_spec().keys():
+            problems.append(
+                f"initial_state has {quoted(state)}, state_spec {quoted(self.state_spec())}"
+            )
+        for name, field in self.state_spec().items():
+            if name in state and jnp.shape(state[name]) != field.shape:
+                problems.append(
+                    f"state {name!r} has shape {jnp.shape(state[name])}, spec {field.shape}"
+                )
+        inputs = {name: entry.default_value() for name, entry in self.boundary_input_spec().items()}
+        fluxes = self.compute_boundary_fluxes(state, inputs, self.timestep)
+        for name, output in self.boundary_flux_spec().items():
+            if name not in fluxes:
+                problems.append(f"flux {name!r} is in the spec but is not computed")
+            elif jnp.shape(fluxes[name]) != output.shape:
+                problems.append(
+                    f"flux {name!r} has shape {jnp.shape(fluxes[name])}, spec {output.shape}"
+                )
+        known = {
+            *self.params,
+            *self.boundary_input_spec(),
+            *self.state_spec(),
+            "timestep",
+            "num_joints",
+        }
+        problems += [
+            f"validated range of {entry.quantity!r}, which is no parameter, input or state"
+            for entry in self.meta.validated_ranges
+            if entry.quantity not in known
+        ]
+        return problems
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for method in ("update", "compute_boundary_fluxes"):
+            if method in cls.__dict__:
+                setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
+
+    def __check_init__(self) -> None:
+        where = f"{type(self).__name__} {self.name!r}"
+        if not (np.isfinite(self.timestep) and self.timestep > 0):
+            raise ParameterError(f"{where}: timestep must be > 0 s, got {self.timestep!r}")
+        for name, spec in self.parameter_specs().items():
+            value = getattr(self, name)
+            if value is None or isinstance(value, jax.core.Tracer):
+                continue
+            if not isinstance(value, jax.Array | np.ndarray):
+                raise ParameterError(
+                    f"{where}: {name} must be a number [{spec.unit}], got {value!r}"
+                )
+            if spec.shape is not None and value.shape != spec.shape:
+                raise ParameterError(
+                    f"{where}: {name} must have shape {spec.shape}, got {value.shape}: {value}"
+                )
+            if not spec.allows(np.asarray(value)):
+                raise ParameterError(f"{where}: {name} must be {spec.expected()}, got {value}")
+
+
+def _replace_leaf(node: Any, name: str, value: Any) -> Any:
+    """`node` with the (dotted) leaf `name` replaced, at the old leaf's shape and dtype."""
+    target: Any = node
+    for part in name.split("."):
+        known = target.params if isinstance(target, Node) else vars(target)
+        if part not in known:
+            raise ParameterError(
+                f"{type(node).__name__} {node.name!r} has no parameter {name!r}"
+                f"{nearest(part, known)}. "
+                f"It has {quoted(known)}."
+            )
+        target = getattr(target, part)
+    new = jnp.asarray(value, dtype=jnp.result_type(float) if target is None else target.dtype)
+    if target is not None and new.shape != target.shape:
+        raise ParameterError(
+            f"{type(node).__name__} {node.name!r}: {name} has shape {target.shape}, got {new.shape}"
+        )
+
+    def leaf(tree: Any) -> Any:
+        for part in name.split("."):
+            tree = getattr(tree, part)
+        return tree
+
+    return eqx.tree_at(leaf, node, new, is_leaf=lambda x: x is None)
+
+
+class _CompiledMethod:
+    """A node's method, its inputs completed and dtypes settled, compiled when called eagerly.
+
+    A descriptor of its own, because equinox wraps plain methods in a pytree at every attribute
+    access, which takes longer than the whole step.
+    """
+
+    def __init__(self, method: Callable[..., State]):
+        def traced(node: Node, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+            result = method(node, state, node.complete_inputs(boundary_inputs), dt)
+            return {name: _settle(value, state.get(name)) for name, value in result.items()}
+
+        self.traced = traced
+        self._compiled = jit_folding(traced)
+        update_wrapper(self, method)
+
+    def __get__(self, node: "Node | None", owner: type) -> Callable[..., State]:
+        return self if node is None else partial(self._compiled, node)
+
+    def __call__(self, node: "Node", *args: Any) -> State:
+        return self._compiled(node, *args)
+
+
+def _settle(value: Any, before: Any) -> Array:
+    """A strongly typed array in the dtype that the state had before: scan carries never change."""
+    dtype = jnp.result_type(value) if before is None else jnp.result_type(before)
+    return jax.lax.convert_element_type(jnp.asarray(value), dtype)
+
+
+def traced_update(node: Node, state: State, inputs: Values, dt: float | Scalar) -> State:
+    """`node.update` without its own compilation, for use inside a larger program."""
+    method: Any = type(node).update
+    return method.traced(node, state, inputs, dt)
+
+
+def traced_fluxes(node: Node, state: State, inputs: Values, dt: float | Scalar) -> State:
+    """`node.compute_boundary_fluxes` without its own compilation."""
+    method: Any = type(node).compute_boundary_fluxes
+    return method.traced(node, state, inputs, dt)

@@ -1,0 +1,131 @@
+"""External inputs over time: constants, arrays over time, functions of time."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from mime.core.spec import Input, InputError
+from mime.core.text import nearest, quoted
+
+Inputs = Mapping[str, Any]
+"""`{node: {input: constant | array over the steps | function of time}}`"""
+
+
+class Signal(eqx.Module):
+    """An external input over the course of a run."""
+
+    @abstractmethod
+    def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
+        """Its value during the step that starts at `time_s`; `step` counts from the run's start."""
+
+
+class Constant(Signal):
+    """The same value in every step."""
+
+    value: Array
+
+    def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
+        return self.value
+
+
+class Series(Signal):
+    """One value a step: `values[n]` holds during step n."""
+
+    values: Array
+
+    def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
+        return jax.lax.dynamic_index_in_dim(self.values, step, keepdims=False)
+
+
+class Function(Signal):
+    """u(t), sampled at the start of each step and held over it."""
+
+    function: Callable[[Any], Any]
+
+    def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
+        return jnp.asarray(self.function(time_s))
+
+
+Signals = dict[str, dict[str, Signal]]
+
+
+def declared(
+    inputs: Inputs | None, external: tuple[tuple[str, str], ...]
+) -> list[tuple[str, str, Any]]:
+    """`(node, field, value)` of every given input; one that was not declared is refused."""
+    found = []
+    for node, values in (inputs or {}).items():
+        if not isinstance(values, Mapping):
+            raise InputError(f"inputs[{node!r}] must map input names to values, got {values!r}")
+        for field, value in values.items():
+            if (node, field) not in external:
+                wanted, names = f"{node}.{field}", [".".join(pair) for pair in external]
+                raise InputError(
+                    f"{wanted} is not an external input of this graph{nearest(wanted, names)}. "
+                    f"It has {quoted(names)}; declare more with add_external_input(node, field)."
+                )
+            found.append((node, field, value))
+    return found
+
+
+def to_signals(
+    inputs: Inputs | None,
+    external: tuple[tuple[str, str], ...],
+    specs: Mapping[str, Mapping[str, Input]],
+    steps: int,
+) -> Signals:
+    """Check the inputs of a run of `steps` steps and tell constants, arrays and functions apart."""
+    signals: Signals = {}
+    for node, field, value in declared(inputs, external):
+        signal = _to_signal(f"{node}.{field}", specs[node][field], value, steps)
+        signals.setdefault(node, {})[field] = signal
+    return signals
+
+
+def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
+    if callable(value):
+        shape = jax.eval_shape(
+            lambda t: jnp.asarray(value(t)), jax.ShapeDtypeStruct((), jnp.result_type(float))
+        ).shape
+        if shape != spec.shape:
+            raise InputError(
+                f"input {name}: the function gives shape {shape}, expected {spec.shape}"
+            )
+        # A module's parameters stay arguments of the program; a plain function is part of it.
+        function: Any = value if isinstance(value, eqx.Module) else jax.tree_util.Partial(value)
+        return Function(function)
+    array = as_float_array(name, value)
+    if array.shape == spec.shape:
+        return Constant(array)
+    if array.shape == (steps, *spec.shape):
+        return Series(array)
+    raise InputError(
+        f"input {name} has shape {array.shape}: expected {spec.shape} [{spec.unit}] if constant, "
+        f"{(steps, *spec.shape)} for one value a step, or a function of time"
+    )
+
+
+def as_float_array(name: str, value: Any) -> Array:
+    """A numeric value as a floating array."""
+    try:
+        array = jnp.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"input {name} must be a number or an array, got {value!r}") from error
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    return array.astype(jnp.result_type(float))
+
+
+def sample(
+    signals: Signals, step: Int[Array, ""], time_s: Float[Array, ""]
+) -> dict[str, dict[str, Array]]:
+    """All external inputs of one step."""
+    return {
+        node: {field: signal.at(step, time_s) for field, signal in fields.items()}
+        for node, fields in signals.items()
+    }

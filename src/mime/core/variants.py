@@ -1,0 +1,195 @@
+"""What differs between the members of a batch: parameters, initial states, inputs."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from mime.core.signals import (
+    Constant,
+    Inputs,
+    Series,
+    Signals,
+    as_float_array,
+    declared,
+    to_signals,
+)
+from mime.core.simulation import Simulation
+from mime.core.spec import Input, InputError, ParameterError
+from mime.core.step import SimulationState
+
+Varied = Mapping[str, Mapping[str, Any]]
+"""`{node: {name: values}}`; values with a leading batch axis vary, the rest is shared."""
+
+
+@dataclasses.dataclass
+class Block:
+    """Some of the members, as the compiled program takes them: batch axis last."""
+
+    shared: Simulation
+    parameters: dict[str, dict[str, Array]]
+    state: SimulationState
+    signals: Signals
+    samples: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
+
+
+class Variants:
+    """What varies, with the batch axis last, and how many members there are."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        steps: int,
+        parameters: Varied | None,
+        initial: Varied | None,
+        inputs: Inputs | None,
+        batch_size: int | None,
+    ):
+        self.simulation, self.steps = simulation, steps
+        self.sizes: dict[str, int] = {} if batch_size is None else {"batch_size": batch_size}
+        self.parameters = self._split(parameters, self._parameter_shape)
+        self.initial = self._split(initial, self._state_shape)
+        self._measure_inputs(inputs)
+        if not self.sizes:
+            raise InputError("nothing varies: give values with a leading batch axis, or batch_size")
+        if len(set(self.sizes.values())) > 1:
+            found = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
+            raise InputError(f"the batch axes disagree ({found})")
+        self.size = next(iter(self.sizes.values()))
+        if self.size < 1:
+            raise InputError(f"a batch needs at least one member, got {self.size}")
+        self._sort_inputs(inputs)
+
+    def _parameter_shape(self, node: str, name: str) -> tuple[int, ...]:
+        value: Any = self.simulation.nodes[node]
+        for part in name.split("."):
+            value = getattr(value, part, None)
+        return np.shape(value) if value is not None else ()
+
+    def _state_shape(self, node: str, name: str) -> tuple[int, ...]:
+        spec = self.simulation.nodes[node].state_spec()
+        return spec[name].shape if name in spec else ()
+
+    def _split(
+        self, given: Varied | None, shape_of: Callable[[str, str], tuple[int, ...]]
+    ) -> dict[bool, dict[str, dict[str, Any]]]:
+        """Values that vary (True; batch axis first) and those that all members share (False)."""
+        found: dict[bool, dict[str, dict[str, Any]]] = {True: {}, False: {}}
+        for node, values in (given or {}).items():
+            for name, value in values.items():
+                array = np.asarray(value)
+                known = node in self.simulation.nodes
+                varies = known and array.ndim == len(shape_of(node, name)) + 1
+                if varies:
+                    self.sizes[f"{node}.{name}"] = len(array)
+                    self._check_range(node, name, array)
+                found[varies].setdefault(node, {})[name] = array
+        return found
+
+    def _check_range(self, node: str, name: str, values: np.ndarray) -> None:
+        """A parameter outside its range is refused with the member that has it."""
+        spec = self.simulation.nodes[node].parameter_specs().get(name)
+        for member, value in enumerate(values if spec else ()):
+            if spec and not spec.allows(np.asarray(value)):
+                raise ParameterError(
+                    f"{node}.{name} must be {spec.expected()}, got {value} for member {member}"
+                )
+
+    def _measure_inputs(self, inputs: Inputs | None) -> None:
+        specs = self.simulation.input_specs()
+        for node, field, value in declared(inputs, self.simulation.wiring.external):
+            if not callable(value):
+                name, shape = f"{node}.{field}", np.shape(value)
+                if self._per_member(name, shape, specs[node][field]):
+                    self.sizes[name] = shape[0]
+
+    def _per_member(self, name: str, shape: tuple[int, ...], spec: Input) -> bool:
+        rank = len(shape) - len(spec.shape)
+        if rank == 2:
+            return shape[0] > 1
+        if rank != 1 or shape[0] == 1:
+            return False
+        if shape[0] == self.steps and shape[0] in self.sizes.values():
+            raise InputError(
+                f"input {name}: {shape[0]} values could be one a step or one a member. "
+                f"Give it shape (1, {self.steps}, ...) for the former, "
+                f"({shape[0]}, 1, ...) for the latter."
+            )
+        return shape[0] != self.steps
+
+    def _sort_inputs(self, inputs: Inputs | None) -> None:
+        """Shared signals as in a single run; those of one a member hold the batch axis last."""
+        shared: dict[str, dict[str, Any]] = {}
+        self.signals: Signals = {}
+        self.input_axes: dict[str, dict[str, int | None]] = {}
+        specs = self.simulation.input_specs()
+        for node, field, value in declared(inputs, self.simulation.wiring.external):
+            name, spec = f"{node}.{field}", specs[node][field]
+            if callable(value) or not self._per_member(name, np.shape(value), spec):
+                one_for_all = not callable(value) and np.ndim(value) == len(spec.shape) + 2
+                shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
+                self.input_axes.setdefault(node, {})[field] = None
+                continue
+            array = as_float_array(name, value)
+            self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
+            self.input_axes.setdefault(node, {})[field] = -1
+        external = self.simulation.wiring.external
+        for node, fields in to_signals(shared, external, specs, self.steps).items():
+            self.signals.setdefault(node, {}).update(fields)
+
+    def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
+        if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.shape == (self.size, *spec.shape):
+            return Constant(jnp.moveaxis(array, 0, -1))
+        if array.shape == (self.size, self.steps, *spec.shape):
+            return Series(jnp.moveaxis(array, 0, -1))
+        raise InputError(
+            f"input {name} has shape {array.shape}: expected {(self.size, *spec.shape)} for a "
+            f"constant a member, or {(self.size, self.steps, *spec.shape)} for a series a member"
+        )
+
+    def block(self, members: np.ndarray) -> "Block":
+        """The arguments of the compiled program for some of the members."""
+
+        def take(values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+            return {
+                n: {f: jnp.asarray(x[members]) for f, x in v.items()} for n, v in values.items()
+            }
+
+        shared = self.simulation.with_parameters(self.parameters[False])
+        shared._checked_initial(self.initial[False])
+
+        def one(parameters: Any, initial: Any) -> tuple[Simulation, SimulationState]:
+            variant = shared.with_parameters(parameters)
+            overrides = {
+                n: {**self.initial[False].get(n, {}), **initial.get(n, {})}
+                for n in {*self.initial[False], *initial}
+            }
+            return variant, variant.init_state(overrides)
+
+        parameters, initial = take(self.parameters[True]), take(self.initial[True])
+        if parameters or initial:
+            _, state = eqx.filter_vmap(one)(parameters, initial)
+        else:
+            one_state = one({}, {})[1]
+            state = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(members), *x.shape)), one_state)
+        first = state.step[0]
+        state = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), state)
+        state = eqx.tree_at(lambda s: s.step, state, first)
+        parameters = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), parameters)
+        signals = {
+            node: {
+                field: jax.tree.map(lambda x: x[..., members], signal)
+                if self.input_axes[node][field] == -1
+                else signal
+                for field, signal in fields.items()
+            }
+            for node, fields in self.signals.items()
+        }
+        return Block(shared, parameters, state, signals)

@@ -1,0 +1,20 @@
+"""Strict JAX for all tests: double precision, and no silent rank promotion."""
+
+import jax
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_configure(config):
+    """A warning that nobody expects is a failure. (Here, since an ini entry would import mime.)"""
+    for name in ("ConvergenceWarning", "DivergenceWarning"):
+        config.addinivalue_line("filterwarnings", f"error::mime.{name}")
+
+
+@pytest.fixture(params=["float64", "float32"])
+def precision(request):
+    """Run a test in both precisions; its value is the dtype's name."""
+    with jax.enable_x64(request.param == "float64"):
+        yield request.param

@@ -1,0 +1,183 @@
+"""Batches: every member equals its own single run; one that diverges does not spoil the others."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from elements import Cell, Rotor, Spring
+from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
+
+# A member's lane and a single run are compiled to different vector code: last-bit differences only.
+ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    graph = GraphManager()
+    graph.add_node(Rotor("rotor", 1e-3, 0.01))
+    graph.add_node(Spring("spring", 2e-3, 3.0))
+    graph.add_edge("rotor", "spring", "angle", "angle")
+    graph.add_edge("spring", "rotor", "torque", "torque", delay=True)
+    graph.add_external_input("rotor", "torque")
+    return graph.compile()
+
+
+@pytest.mark.parametrize("size", [1, 5, 200])
+def test_members_equal_their_single_runs(simulation, size):
+    rng = np.random.default_rng(size)
+    J = rng.uniform(0.01, 0.02, size)
+    angle = rng.normal(size=size)
+    torque = rng.normal(size=(size, 60))
+    batch = simulation.run_batch(
+        steps=60,
+        parameters={"rotor": {"inertia_kg_m2": J, "damping_n_m_s": 0.2}},
+        initial_state={"rotor": {"angle": angle, "speed": 0.5}},
+        inputs={"rotor": {"torque": torque if size > 1 else torque[0]}},
+        every=3,
+    )
+    assert batch["rotor"]["angle"].shape == (size, 20)
+    assert batch.final_state.of("rotor")["angle"].shape == (size,)
+    for member in {0, size // 2, size - 1}:
+        variant = simulation.with_parameters(
+            {"rotor": {"inertia_kg_m2": J[member], "damping_n_m_s": 0.2}}
+        )
+        single = variant.run(
+            steps=60,
+            inputs={"rotor": {"torque": torque[member]}},
+            initial_state={"rotor": {"angle": angle[member], "speed": 0.5}},
+            every=3,
+        )
+        for node, field in (("rotor", "angle"), ("rotor", "speed"), ("spring", "torque")):
+            np.testing.assert_allclose(batch[node][field][member], single[node][field], **ROUNDING)
+    np.testing.assert_array_equal(batch.time, single.time)
+
+
+def test_the_number_of_threads_changes_nothing(simulation):
+    J = np.linspace(0.01, 0.02, 130)
+    runs = [
+        simulation.run_batch(
+            steps=40,
+            parameters={"rotor": {"inertia_kg_m2": J}},
+            inputs={"rotor": {"torque": lambda t: jnp.sin(100 * t)}},
+            threads=threads,
+        )["rotor"]["angle"]
+        for threads in (1, 2, 3)
+    ]
+    np.testing.assert_allclose(runs[1], runs[0], **ROUNDING)
+    np.testing.assert_allclose(runs[2], runs[0], **ROUNDING)
+
+
+def test_inputs_are_shared_or_given_per_member(simulation):
+    kinds = {
+        "shared constant": 0.3,
+        "shared series": np.full(20, 0.3),
+        "shared series, explicit": np.full((1, 20), 0.3),
+        "constant a member": np.full(5, 0.3),
+        "constant a member, explicit": np.full((5, 1), 0.3),
+        "series a member": np.full((5, 20), 0.3),
+        "function": lambda t: jnp.asarray(0.3),
+    }
+    results = [
+        simulation.run_batch(steps=20, batch_size=5, inputs={"rotor": {"torque": value}})
+        for value in kinds.values()
+    ]
+    for result in results:
+        np.testing.assert_allclose(
+            result["rotor"]["angle"], results[0]["rotor"]["angle"], **ROUNDING
+        )
+
+
+def test_with_nothing_recorded_the_final_state_is_kept(simulation):
+    J = np.linspace(0.01, 0.02, 7)
+    kept = simulation.run_batch(
+        steps=50,
+        parameters={"rotor": {"inertia_kg_m2": J}},
+        record=(),
+        inputs={"rotor": {"torque": 1.0}},
+    )
+    full = simulation.run_batch(
+        steps=50, parameters={"rotor": {"inertia_kg_m2": J}}, inputs={"rotor": {"torque": 1.0}}
+    )
+    assert len(kept) == 0
+    np.testing.assert_allclose(
+        kept.final_state.of("rotor")["angle"], full["rotor"]["angle"][:, -1], **ROUNDING
+    )
+
+
+def test_a_member_that_diverges_is_reported_and_does_not_spoil_the_others(simulation):
+    k = np.array([3.0, 1e12, 5.0])
+    arguments = {"steps": 100, "inputs": {"rotor": {"torque": 1.0}}}
+    with pytest.warns(DivergenceWarning, match="1 of 3 members .* first member 1"):
+        batch = simulation.run_batch(
+            parameters={"spring": {"stiffness_n_m_per_rad": k}}, **arguments
+        )
+    assert list(batch.diverged) == [1]
+    assert 0 < batch.diverged[1].time_s <= 0.1
+    good = simulation.run_batch(
+        parameters={"spring": {"stiffness_n_m_per_rad": k[[0, 2]]}}, **arguments
+    )
+    np.testing.assert_allclose(batch["rotor"]["angle"][[0, 2]], good["rotor"]["angle"], **ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({}, InputError, "nothing varies"),
+        ({"batch_size": 0}, InputError, "at least one member"),
+        (
+            {"parameters": {"rotor": {"inertia_kg_m2": [1.0, 2.0], "damping_n_m_s": [1.0] * 3}}},
+            InputError,
+            "batch axes disagree",
+        ),
+        (
+            {"parameters": {"rotor": {"inertia_kg_m2": [1.0, -2.0]}}},
+            ParameterError,
+            "inertia_kg_m2 must be > 0 kg·m², got -2.0 for member 1",
+        ),
+        (
+            {"parameters": {"roto": {"inertia_kg_m2": [1.0]}}, "batch_size": 2},
+            InputError,
+            "no node",
+        ),
+        (
+            {"parameters": {"rotor": {"inertia": [1.0, 2.0]}}},
+            ParameterError,
+            "no parameter 'inertia'",
+        ),
+        ({"initial_state": {"rotor": {"angel": [1.0]}}}, InputError, "no field 'angel'"),
+        ({"batch_size": 10, "inputs": {"rotor": {"torque": np.ones(10)}}}, InputError, "could be"),
+        ({"batch_size": 3, "inputs": {"rotor": {"torque": np.ones((3, 4))}}}, InputError, "shape"),
+        ({"batch_size": 3, "every": 3}, InputError, "every must divide"),
+    ],
+)
+def test_a_bad_batch_is_refused(simulation, options, error, message):
+    with pytest.raises(error, match=message):
+        simulation.run_batch(steps=10, **options)
+
+
+def test_a_long_program_in_a_wide_batch_equals_single_runs():
+    """Enough operations and members that the library compiles it without XLA's fusion."""
+    graph = GraphManager()
+    names = [f"n{i:02}" for i in range(30)]
+    for name in names:
+        graph.add_node(Cell(name, 0.01))
+    for source, target in itertools.pairwise(names):
+        graph.add_edge(source, target, "y", "s")
+    simulation = graph.compile()
+    decay = np.linspace(0.5, 1.5, 512)
+    batch = simulation.run_batch(steps=20, parameters={"n00": {"decay": decay}}, record=["n29.y"])
+    single = simulation.with_parameters({"n00": {"decay": decay[300]}}).run(steps=20)
+    np.testing.assert_allclose(batch["n29"]["y"][300], single["n29"]["y"], **ROUNDING)
+
+
+def test_a_batch_can_be_saved_with_what_varied(simulation, tmp_path):
+    J = np.linspace(0.01, 0.02, 4)
+    batch = simulation.run_batch(steps=5, parameters={"rotor": {"inertia_kg_m2": J}})
+    batch.save(tmp_path / "batch.nc")
+    loaded = Trajectory.load(tmp_path / "batch.nc")
+    assert loaded.batch_size == 4
+    assert loaded.varied == (("rotor", "inertia_kg_m2"),)
+    np.testing.assert_array_equal(loaded.parameters["rotor"]["inertia_kg_m2"], J)
+    assert loaded.to_xarray()["rotor.angle"].dims == ("member", "time")

@@ -1,0 +1,159 @@
+"""Checkpoints: a killed run ends like an undisturbed one, bit for bit; other files are refused."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from elements import Cell
+from mime import CheckpointError, GraphManager
+
+SCRIPT = """
+    import sys
+    import jax, jax.numpy as jnp, numpy as np
+    jax.config.update("jax_enable_x64", True)
+    sys.path.insert(0, "tests")
+    from elements import Cell
+    from mime import GraphManager
+    graph = GraphManager()
+    graph.add_node(Cell("a", 0.01)); graph.add_node(Cell("b", 0.02))
+    graph.add_edge("a", "b", "y", "s"); graph.add_edge("b", "a", "y", "r", delay=True)
+    graph.add_external_input("a", "s")
+    path, mode, out = sys.argv[1:]
+    options = {} if mode == "plain" else {"checkpoint": path, "checkpoint_seconds": 0.0}
+    run = graph.compile().run(
+        steps=6_000_000, inputs={"a": {"s": lambda t: jnp.sin(t)}}, every=3000,
+        resume=mode == "resume", progress=False, **options,
+    )
+    np.savez(out, x=run["a"]["x"], y=run["b"]["y"], last=run.final_state.nodes["a"]["x"])
+"""
+
+
+def start(tmp_path, mode):
+    command = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(SCRIPT),
+        str(tmp_path / "run.checkpoint"),
+        mode,
+    ]
+    return subprocess.Popen([*command, str(tmp_path / f"{mode}.npz")], stderr=subprocess.PIPE)
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()
+
+
+def test_a_run_killed_in_the_middle_resumes_bit_for_bit(tmp_path):
+    finish(start(tmp_path, "plain"))
+    process = start(tmp_path, "first")
+    path = tmp_path / "run.checkpoint"
+    from mime.core.checkpoint import read_header
+
+    deadline = time.monotonic() + 120
+    while not (path.exists() and read_header(path)["done"] > 300_000):
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait(timeout=30)
+    header = read_header(path)
+    assert 0 < header["done"] < header["total"]
+
+    finish(start(tmp_path, "resume"))
+    with np.load(tmp_path / "plain.npz") as plain, np.load(tmp_path / "resume.npz") as resumed:
+        for name in plain:
+            assert plain[name].tobytes() == resumed[name].tobytes()
+
+
+def graph(gain=0.25):
+    graph = GraphManager()
+    graph.add_node(Cell("a", 0.01, gain=gain))
+    graph.add_external_input("a", "s")
+    return graph.compile()
+
+
+@pytest.fixture
+def unfinished(tmp_path, monkeypatch):
+    """A checkpoint of a run that was stopped after some chunks."""
+    from mime.core import run
+
+    path, original, calls = tmp_path / "run.checkpoint", run._Job._chunk, []
+
+    def stop(self, pace):
+        calls.append(1)
+        if len(calls) > 2:
+            raise KeyboardInterrupt
+        original(self, pace)
+
+    monkeypatch.setattr(run._Job, "_chunk", stop)
+    with pytest.raises(KeyboardInterrupt, match="resume from"):
+        graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=path)
+    monkeypatch.undo()
+    return path
+
+
+def test_an_interrupted_run_resumes(unfinished):
+    resumed = graph().run(
+        steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True
+    )
+    plain = graph().run(steps=10_000, inputs={"a": {"s": 1.0}})
+    np.testing.assert_array_equal(resumed["a"]["x"], plain["a"]["x"])
+    again = graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True)
+    np.testing.assert_array_equal(again["a"]["x"], plain["a"]["x"])
+    longer = graph().run(steps=12_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True)
+    np.testing.assert_array_equal(longer["a"]["x"][:10_000], plain["a"]["x"])
+
+
+def test_unfinished_work_is_not_overwritten(unfinished):
+    before = unfinished.read_bytes()
+    with pytest.raises(CheckpointError, match=r"an unfinished run .* of 10000 steps"):
+        graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished)
+    assert unfinished.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"simulation": lambda: graph(gain=0.3)}, "parameters"),
+        ({"inputs": {"a": {"s": 2.0}}}, "inputs"),
+        ({"inputs": {"a": {"s": lambda t: jnp.cos(t)}}}, "inputs"),
+        ({"every": 5}, "recorded fields"),
+        ({"initial_state": {"a": {"x": 1.0}}}, "initial state"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(unfinished, changed, part):
+    options = {"inputs": {"a": {"s": 1.0}}, **changed}
+    simulation = options.pop("simulation", graph)()
+    with pytest.raises(CheckpointError, match=f"another run .*{part}"):
+        simulation.run(steps=10_000, checkpoint=unfinished, resume=True, **options)
+
+
+def test_a_checkpoint_of_another_graph_is_refused(unfinished):
+    other = GraphManager()
+    other.add_node(Cell("a", 0.01))
+    other.add_node(Cell("b", 0.01))
+    other.add_external_input("a", "s")
+    with pytest.raises(CheckpointError, match="different graph"):
+        other.compile().run(
+            steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True
+        )
+
+
+@pytest.mark.parametrize("keep", [0, 10, 0.5, 0.99])
+def test_a_checkpoint_cut_short_is_refused(unfinished, keep):
+    whole = unfinished.read_bytes()
+    unfinished.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
+    with pytest.raises(CheckpointError, match="cut short"):
+        graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True)
+
+
+def test_a_missing_checkpoint_is_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="no such checkpoint"):
+        graph().run(steps=10, checkpoint=tmp_path / "none", resume=True)

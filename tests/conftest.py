@@ -18,3 +18,13 @@ def precision(request):
     """Run a test in both precisions; its value is the dtype's name."""
     with jax.enable_x64(request.param == "float64"):
         yield request.param
+
+
+@pytest.fixture
+def record_figure(record_property):
+    """Keep a measured figure with the test's report, as plain numbers (workers send no NumPy)."""
+
+    def record(name, value):
+        record_property(name, value.tolist() if hasattr(value, "tolist") else value)
+
+    return record

@@ -7,6 +7,7 @@ contiguous lane of members, and is cut into equal blocks, one a thread: XLA rele
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from mime.core.folding import jit_folding, split
+from mime.core.folding import jit_folding
+from mime.core.program import OPTIONS, compiler_options
 from mime.core.progress import Pace, progress_bar
 from mime.core.recording import Recorded, Selection, labels, observe, parameter_values, sample_bytes
 from mime.core.rollout import Outputs, Step, chunk, observe_again, watched_nodes
@@ -30,11 +32,6 @@ from mime.core.variants import Block, Variants, Varied
 _BUFFER_BYTES = 2**25
 _SMALLEST_BLOCK = 64
 """Members a thread is worth starting for."""
-_WIDE_BLOCK, _LONG_PROGRAM = 256, 150
-"""From so many members and traced operations on, XLA's fusion costs more than it saves: it computes
-shared values again in every fused loop."""
-
-_sizes: dict[Any, int] = {}
 
 
 class DivergenceWarning(UserWarning):
@@ -97,19 +94,8 @@ class _BatchJob:
             (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
         )
         self.static = {"selection": selection, "axes": self.axes, "every_step": every == 1}
-        wide = length >= _WIDE_BLOCK and self._operations() >= _LONG_PROGRAM
-        self.program = _run_block_unfused if wide else _run_block
-
-    def _operations(self) -> int:
-        """Size of the traced step; counted once for graphs of one structure."""
-        block = self.blocks[0]
-        key = (split(block.shared)[0], self.axes)
-        if key not in _sizes:
-            one = _batched_step(
-                block.shared, block.parameters, block.signals, block.state.step, self.axes
-            )
-            _sizes[key] = len(jax.make_jaxpr(one)(block.state).jaxpr.eqns)
-        return _sizes[key]
+        one_state = variants.simulation.init_state()
+        self.program = _PROGRAMS[compiler_options(self.blocks[0].shared, one_state, length)]
 
     def finish(self, progress: bool) -> Trajectory:
         """Run all blocks to the end, side by side."""
@@ -193,6 +179,7 @@ def _batched_step(
     """`advance` for a block: the batch is the last axis of all but the step counter."""
     input_axes = {node: dict(fields) for node, fields in axes}
 
+    @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
     def one(state: SimulationState) -> tuple[SimulationState, Any, Any]:
         def member(parameters: Any, fields: Any, external: Any) -> Any:
             nodes = shared.with_parameters(parameters).nodes
@@ -252,10 +239,10 @@ def _block(
 
 
 _STATIC = ("selection", "axes", "capacity", "every_step")
-_run_block = jit_folding(_block, static_argnames=_STATIC)
-_run_block_unfused = jit_folding(
-    _block, static_argnames=_STATIC, compiler_options={"xla_disable_hlo_passes": "fusion"}
-)
+_PROGRAMS = {
+    name: jit_folding(_block, static_argnames=_STATIC, compiler_options=options)
+    for name, options in OPTIONS.items()
+}
 
 
 def _find_divergence(

@@ -10,8 +10,8 @@ class ValidatedRange:
     """A range over which a quantity (parameter, input or state) was checked."""
 
     quantity: str
-    low: float
-    high: float
+    low: float | int
+    high: float | int
     unit: str
     note: str = ""
 
@@ -46,7 +46,7 @@ class NodeMeta:
         return [
             f"meta.{field.name} is empty"
             for field in dataclasses.fields(self)
-            if not getattr(self, field.name)
+            if getattr(self, field.name) in ("", (), None)
         ]
 
 

@@ -64,7 +64,7 @@ class Node(eqx.Module):
     compiled on their first eager call, so stepping by hand costs microseconds.
     """
 
-    meta: ClassVar[NodeMeta]
+    meta: ClassVar[NodeMeta | None] = None
 
     name: str = eqx.field(static=True)
     """The node's name in a graph."""
@@ -127,11 +127,16 @@ class Node(eqx.Module):
         node = self
         for name, value in values.items():
             node = _replace_leaf(node, name, value)
-        node.__check_init__()
+        for owner in type(node).__mro__:  # as equinox does when a module is built
+            if "__check_init__" in owner.__dict__:
+                owner.__dict__["__check_init__"](node)
         return node
 
-    def complete_inputs(self, boundary_inputs: Values) -> dict[str, Any]:
-        """Every input of the spec: as given (shape checked) or its default; others are refused."""
+    def complete_inputs(self, boundary_inputs: Values, dtype: Any = None) -> dict[str, Any]:
+        """Every input of the spec: as given (shape checked) or its default; others are refused.
+
+        Defaults are of `dtype`: that of the state, so that single precision stays single.
+        """
         spec = self.boundary_input_spec()
         for name in boundary_inputs:
             if name not in spec:
@@ -143,7 +148,7 @@ class Node(eqx.Module):
         return {
             name: self._input(name, entry, boundary_inputs[name])
             if name in boundary_inputs
-            else entry.default_value()
+            else entry.default_value(dtype)
             for name, entry in spec.items()
         }
 
@@ -163,6 +168,8 @@ class Node(eqx.Module):
 
     def validate_mime_consistency(self) -> list[str]:
         """Problems of the node's metadata and specs; empty when they are whole and agree."""
+        if self.meta is None:
+            return [f"{type(self).__name__} has no meta"]
         problems = [*self.meta.problems(), *missing_functions(self.meta)]
         state = self.initial_state()
         if state.keys() != self.state_spec().keys():
@@ -235,7 +242,8 @@ def _replace_leaf(node: Any, name: str, value: Any) -> Any:
                 f"It has {quoted(known)}."
             )
         target = getattr(target, part)
-    new = jnp.asarray(value, dtype=jnp.result_type(float) if target is None else target.dtype)
+    old_dtype = target.dtype if isinstance(target, jax.Array) else jnp.result_type(float)
+    new = jnp.asarray(value, dtype=old_dtype)
     if target is not None and new.shape != target.shape:
         raise ParameterError(
             f"{type(node).__name__} {node.name!r}: {name} has shape {target.shape}, got {new.shape}"
@@ -258,7 +266,9 @@ class _CompiledMethod:
 
     def __init__(self, method: Callable[..., State]):
         def traced(node: Node, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-            result = method(node, state, node.complete_inputs(boundary_inputs), dt)
+            result = method(
+                node, state, node.complete_inputs(boundary_inputs, _float_of(state)), dt
+            )
             return {name: _settle(value, state.get(name)) for name, value in result.items()}
 
         self.traced = traced
@@ -270,6 +280,13 @@ class _CompiledMethod:
 
     def __call__(self, node: "Node", *args: Any) -> State:
         return self._compiled(node, *args)
+
+
+def _float_of(state: State) -> Any:
+    """The floating dtype of a state; None when it has none."""
+    dtypes = {jnp.result_type(x) for x in state.values()}
+    floating = [dtype for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating)]
+    return jnp.result_type(*floating) if floating else None
 
 
 def _settle(value: Any, before: Any) -> Array:

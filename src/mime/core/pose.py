@@ -15,6 +15,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
+from mime.core.stacking import stack_scalars
+
 Scalar = Float[ArrayLike, ""] | int
 Vec3 = Float[ArrayLike, "3"] | tuple[Scalar, Scalar, Scalar]
 Quat = Float[ArrayLike, "4"] | tuple[Scalar, Scalar, Scalar, Scalar]
@@ -26,29 +28,29 @@ IDENTITY_POSE = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 def quat_multiply(a: Quat, b: Quat) -> Float[Array, "4"]:
     """A b = [a_w b_w - a_v . b_v, a_w b_v + b_w a_v + a_v x b_v]: rotate by b, then by a."""
-    return jnp.stack(_multiply(_parts(a), _parts(b)))
+    return stack_scalars(_multiply(_parts(a), _parts(b)))
 
 
 def quat_conjugate(q: Quat) -> Float[Array, "4"]:
     """q* = [w, -x, -y, -z], the inverse of a unit quaternion."""
-    return jnp.stack(_conjugate(_parts(q)))
+    return stack_scalars(_conjugate(_parts(q)))
 
 
 def quat_inverse(q: Quat) -> Float[Array, "4"]:
     """q^-1 = q* / |q|^2, for any q but zero."""
     w, x, y, z = _parts(q)
     scale = 1.0 / (w * w + x * x + y * y + z * z)
-    return jnp.stack([w * scale, -x * scale, -y * scale, -z * scale])
+    return stack_scalars([w * scale, -x * scale, -y * scale, -z * scale])
 
 
 def quat_normalize(q: Quat) -> Float[Array, "4"]:
     """Q / |q|, for any q but zero, which has no direction and gives NaN."""
-    return jnp.stack(_normalize(_parts(q)))
+    return stack_scalars(_normalize(_parts(q)))
 
 
 def quat_rotate(q: Quat, v: Vec3) -> Float[Array, "3"]:
     """R(q) v = v + w t + u x t with t = 2 u x v and q = [w, u]."""
-    return jnp.stack(_rotate(_parts(q), _parts(v)))
+    return stack_scalars(_rotate(_parts(q), _parts(v)))
 
 
 def quat_from_axis_angle(axis: Vec3, angle: Scalar) -> Float[Array, "4"]:
@@ -58,12 +60,12 @@ def quat_from_axis_angle(axis: Vec3, angle: Scalar) -> Float[Array, "4"]:
     """
     half = 0.5 * angle
     s = jnp.sin(half)
-    return jnp.stack([jnp.cos(half), *(s * c for c in _normalize(_parts(axis)))])
+    return stack_scalars([jnp.cos(half), *(s * c for c in _normalize(_parts(axis)))])
 
 
 def quat_from_rotation_vector(v: Vec3) -> Float[Array, "4"]:
     """Q = exp(v / 2) = [cos(theta / 2), sin(theta / 2) v / theta] with theta = |v| in rad."""
-    return jnp.stack(_exp(_parts(v)))
+    return stack_scalars(_exp(_parts(v)))
 
 
 def quat_to_rotation_vector(q: Quat) -> Float[Array, "3"]:
@@ -72,7 +74,7 @@ def quat_to_rotation_vector(q: Quat) -> Float[Array, "3"]:
     q and -q give the same v. A half turn has two answers, v and -v: the one whose first nonzero
     component is positive is returned. Any length of q but zero serves.
     """
-    return jnp.stack(_log(_parts(q)))
+    return stack_scalars(_log(_parts(q)))
 
 
 def quat_from_matrix(R: Float[ArrayLike, "3 3"]) -> Float[Array, "4"]:
@@ -85,21 +87,21 @@ def quat_from_matrix(R: Float[ArrayLike, "3 3"]) -> Float[Array, "4"]:
     m00, m01, m02, m10, m11, m12, m20, m21, m22 = jnp.unstack(jnp.ravel(R))
     wx, wy, wz = m21 - m12, m02 - m20, m10 - m01
     xy, xz, yz = m01 + m10, m02 + m20, m12 + m21
-    row_w = jnp.stack([1.0 + m00 + m11 + m22, wx, wy, wz])
-    row_x = jnp.stack([wx, 1.0 + m00 - m11 - m22, xy, xz])
-    row_y = jnp.stack([wy, xy, 1.0 - m00 + m11 - m22, yz])
-    row_z = jnp.stack([wz, xz, yz, 1.0 - m00 - m11 + m22])
+    row_w = stack_scalars([1.0 + m00 + m11 + m22, wx, wy, wz])
+    row_x = stack_scalars([wx, 1.0 + m00 - m11 - m22, xy, xz])
+    row_y = stack_scalars([wy, xy, 1.0 - m00 + m11 - m22, yz])
+    row_z = stack_scalars([wz, xz, yz, 1.0 - m00 - m11 + m22])
     row = jnp.where(
         m22 < 0,
         jnp.where(m00 > m11, row_x, row_y),
         jnp.where(m00 < -m11, row_z, row_w),
     )
-    return jnp.stack(_positive(_normalize(jnp.unstack(row))))
+    return stack_scalars(_positive(_normalize(jnp.unstack(row))))
 
 
 def quat_to_matrix(q: Quat) -> Float[Array, "3 3"]:
     """R(q) = I + 2 w [u]x + 2 [u]x^2 with q = [w, u]."""
-    return jnp.stack(_matrix(_parts(q))).reshape(3, 3)
+    return stack_scalars(_matrix(_parts(q))).reshape(3, 3)
 
 
 def quat_slerp(a: Quat, b: Quat, t: Scalar) -> Float[Array, "4"]:
@@ -108,34 +110,34 @@ def quat_slerp(a: Quat, b: Quat, t: Scalar) -> Float[Array, "4"]:
     It goes the short way round, so it ends at -b where a . b < 0. Between rotations half a turn
     apart both ways are as short; `quat_to_rotation_vector` says which is taken.
     """
-    return jnp.stack(_slerp(_parts(a), _parts(b), t))
+    return stack_scalars(_slerp(_parts(a), _parts(b), t))
 
 
 def compose(pose_a_b: Pose, pose_b_c: Pose) -> Float[Array, "7"]:
     """pose_a_c = [p_ab + R(q_ab) p_bc, q_ab q_bc]."""
     p_ab, q_ab = _split(pose_a_b)
     p_bc, q_bc = _split(pose_b_c)
-    return jnp.stack([*_add(p_ab, _rotate(q_ab, p_bc)), *_multiply(q_ab, q_bc)])
+    return stack_scalars([*_add(p_ab, _rotate(q_ab, p_bc)), *_multiply(q_ab, q_bc)])
 
 
 def invert(pose_a_b: Pose) -> Float[Array, "7"]:
     """pose_b_a = [-R(q*) p, q*]."""
     p, q = _split(pose_a_b)
     q_ba = _conjugate(q)
-    return jnp.stack([*_rotate(q_ba, [-c for c in p]), *q_ba])
+    return stack_scalars([*_rotate(q_ba, [-c for c in p]), *q_ba])
 
 
 def transform_point(pose_a_b: Pose, point_b: Vec3) -> Float[Array, "3"]:
     """point_a = p + R(q) point_b."""
     p, q = _split(pose_a_b)
-    return jnp.stack(_add(p, _rotate(q, _parts(point_b))))
+    return stack_scalars(_add(p, _rotate(q, _parts(point_b))))
 
 
 def pose_to_matrix(pose: Pose) -> Float[Array, "4 4"]:
     """T = [[R(q), p], [0, 1]]."""
     (x, y, z), q = _split(pose)
     r = _matrix(q)
-    return jnp.stack([*r[0:3], x, *r[3:6], y, *r[6:9], z, 0.0, 0.0, 0.0, 1.0]).reshape(4, 4)
+    return stack_scalars([*r[0:3], x, *r[3:6], y, *r[6:9], z, 0.0, 0.0, 0.0, 1.0]).reshape(4, 4)
 
 
 def pose_from_matrix(T: Float[ArrayLike, "4 4"]) -> Float[Array, "7"]:
@@ -149,7 +151,7 @@ def interpolate(pose_0: Pose, pose_1: Pose, t: Scalar) -> Float[Array, "7"]:
     p_0, q_0 = _split(pose_0)
     p_1, q_1 = _split(pose_1)
     p = [(1 - t) * c_0 + t * c_1 for c_0, c_1 in zip(p_0, p_1, strict=True)]
-    return jnp.stack([*p, *_slerp(q_0, q_1, t)])
+    return stack_scalars([*p, *_slerp(q_0, q_1, t)])
 
 
 # Below, vectors and quaternions are sequences of scalar components: JAX scalars or Python floats.

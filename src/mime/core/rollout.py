@@ -1,6 +1,7 @@
 """Many steps as one program: the pure, differentiable rollout, and the chunk that `run` repeats."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -78,8 +79,12 @@ Step = Callable[[SimulationState], tuple[SimulationState, dict[str, Any], dict[s
 
 
 def stepper(simulation: Simulation, signals: Signals, start: Int[Array, ""]) -> Step:
-    """One step under the run's inputs; `start` is the step at which the run began."""
+    """One step under the run's inputs; `start` is the step at which the run began.
 
+    Jitted only so that its trace is kept: the loops around it ask for its shape more than once.
+    """
+
+    @partial(jax.jit, inline=True)
     def one(state: SimulationState) -> tuple[SimulationState, dict[str, Any], dict[str, Any]]:
         external = sample(signals, state.step - start, simulation.time_at(state.step))
         return advance(simulation.nodes, simulation.wiring, state, external)

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Literal
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -26,9 +27,9 @@ class Input:
     coupling: Literal["additive", "replacive"] = "replacive"
     description: str = ""
 
-    def default_value(self) -> np.ndarray:
+    def default_value(self, dtype: Any = None) -> np.ndarray:
         """The default at full shape, a NumPy array so that it folds into a compiled program."""
-        value = np.asarray(self.default, dtype=jnp.result_type(float))
+        value = np.asarray(self.default, dtype=dtype or jnp.result_type(float))
         return np.broadcast_to(value, self.shape).copy()
 
 
@@ -75,23 +76,36 @@ def parameter(
     at_least: float | None = None,
     at_most: float | None = None,
     shape: tuple[int, ...] | None = (),
+    folds: bool = False,
     doc: str = "",
     **dataclass_options: Any,
 ) -> Any:
     """Declare a physical parameter: a differentiable leaf with its unit, range and meaning.
 
-    `shape=None` accepts any shape; `dataclass_options` are those of `dataclasses.field`.
+    `shape=None` accepts any shape. With `folds=True` the value stays a NumPy array: a constant of
+    the compiled program, until someone varies it. Other options are those of `dataclasses.field`.
     """
     spec = ParameterSpec(unit, shape, above, at_least, at_most, doc)
-    return eqx.field(converter=_to_leaf, metadata={"parameter": spec}, **dataclass_options)
+    converter = _to_constant if folds else _to_variable
+    return eqx.field(converter=converter, metadata={"parameter": spec}, **dataclass_options)
 
 
-def _to_leaf(value: Any) -> Any:
-    """A number or sequence as a float array; what is not numeric stays, to be refused by name."""
+def _to_variable(value: Any) -> Any:
+    """A number or sequence as a JAX array; what is not numeric stays, to be refused by name."""
     if value is None or isinstance(value, str):
         return value
     try:
         return jnp.asarray(value, dtype=jnp.result_type(float))
+    except (TypeError, ValueError):
+        return value
+
+
+def _to_constant(value: Any) -> Any:
+    """The same as a NumPy array; what is already a JAX array (or a tracer) stays a variable."""
+    if value is None or isinstance(value, str | jax.Array):
+        return value
+    try:
+        return np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         return value
 

@@ -94,8 +94,10 @@ class Variants:
     def _check_range(self, node: str, name: str, values: np.ndarray) -> None:
         """A parameter outside its range is refused with the member that has it."""
         spec = self.simulation.nodes[node].parameter_specs().get(name)
-        for member, value in enumerate(values if spec else ()):
-            if spec and not spec.allows(np.asarray(value)):
+        if spec is None or spec.allows(values):
+            return
+        for member, value in enumerate(values):
+            if not spec.allows(np.asarray(value)):
                 raise ParameterError(
                     f"{node}.{name} must be {spec.expected()}, got {value} for member {member}"
                 )

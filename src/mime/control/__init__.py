@@ -1,0 +1,1 @@
+"""Kinematics, dynamics and control laws: pure functions that nodes are built from."""

@@ -1,0 +1,331 @@
+"""Inverse kinematics: the joint angles that put a tool where it should be."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, Real
+
+from mime.control.kinematics import (
+    JOINT_TYPE_PRISMATIC,
+    KinematicTree,
+    frame_jacobian_at,
+    frame_pose,
+)
+from mime.core.folding import jit_folding
+from mime.core.pose import (
+    IDENTITY_POSE,
+    compose,
+    quat_conjugate,
+    quat_multiply,
+    quat_to_rotation_vector,
+)
+
+Number = Real[ArrayLike, ""]
+Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
+PoseLike = Real[ArrayLike, "7"] | Sequence[float | int]
+
+LARGEST_STEP = 1.0
+"""rad or m, of a joint in one iteration: farther, the linearised error says nothing."""
+STALLED_ITERATIONS = 10
+"""So many in a row that win less than 1 % of the error: a minimum that is not the target."""
+
+
+class IKResult(eqx.Module):
+    """What `solve_ik` found: the target or, when `converged` is false, the nearest to it."""
+
+    q: Float[Array, " joints"]
+    """rad or m, within the limits."""
+    position_error: Float[Array, ""]
+    """m, from the tool to the target."""
+    angle_error: Float[Array, ""]
+    """rad, of the rotation from the tool to the target."""
+    iterations: Int[Array, ""]
+    """Of all attempts together."""
+    converged: Bool[Array, ""]
+    """Whether both errors are within their tolerances (the position's, if that alone counts)."""
+
+    def checked(self) -> "IKResult":
+        """The same; or a `ValueError` when the target was not reached. Not for traced results."""
+        if not bool(self.converged):
+            raise ValueError(
+                f"no joint angles within the limits were found for the target: nearest by "
+                f"{float(self.position_error):.3g} m and {float(self.angle_error):.3g} rad after "
+                f"{int(self.iterations)} iterations. Is it within reach? If so, start nearer or "
+                "allow more restarts."
+            )
+        return self
+
+
+def solve_ik(
+    tree: KinematicTree,
+    frame_name: str,
+    target_pose: PoseLike,
+    q0: Joints,
+    *,
+    offset: PoseLike = IDENTITY_POSE,
+    position_only: bool = False,
+    position_tolerance: Number | None = None,
+    angle_tolerance: Number | None = None,
+    max_iterations: int = 100,
+    damping: Number = 1.0,
+    weights: Real[ArrayLike, "6"] | Sequence[float | int] = (3, 3, 3, 1, 1, 1),
+    restarts: int = 0,
+    key: Any = None,
+) -> IKResult:
+    """q with FK(q) ⊕ offset = target, by damped least squares within the joint limits:
+
+        min |W (e - J Δq)|² + λ |Δq|²,   q_min <= q + Δq <= q_max,   λ = damping · |W e|²
+        e = [p_target - p;  2 log(q_target q*)]                  metres and radians, world axes
+
+    `target_pose` is seen from the root link; `offset` is the tool in the named frame. A joint that
+    would leave its limits is held there and the others make up for it. The damping falls while the
+    error does and rises when a step fails. Joints that do not move the frame stay as given.
+
+    position_tolerance, angle_tolerance   [m], [rad]; 1e-6 in double, 1e-4 in single precision
+    position_only                         any orientation will do
+    weights                               of x, y, z [1/m] and of rotations about them [1/rad]
+    restarts, key                         so many more attempts, from random angles within limits
+
+    Compiled once for a tree, frame and number of restarts; `jax.vmap` for many targets. It can be
+    differentiated by target and offset: Δq = J⁺ Δe, with joints at their limits held.
+    """
+    link_idx, _ = tree.frame(frame_name)
+    if link_idx < 0:
+        raise ValueError(f"{tree.name}: no joint moves {frame_name!r}, so it cannot be placed")
+    if restarts and key is None:
+        raise ValueError("solve_ik: random restarts need a key; give key=jax.random.key(0)")
+    if restarts < 0 or max_iterations < 1:
+        raise ValueError(
+            "solve_ik: restarts must be >= 0 and max_iterations >= 1, "
+            f"got {restarts} and {max_iterations}"
+        )
+    variables = [x for x in (target_pose, q0, offset) if isinstance(x, jax.Array)]
+    dtype = jnp.result_type(float, *variables)
+    tolerance = 1e-6 if jnp.finfo(dtype).bits == 64 else 1e-4
+    given = {
+        "target_pose": (target_pose, (7,)),
+        "q0": (q0, (tree.num_joints,)),
+        "offset": (offset, (7,)),
+        "weights": (weights, (6,)),
+        "position_tolerance": (position_tolerance or tolerance, ()),
+        "angle_tolerance": (angle_tolerance or tolerance, ()),
+        "damping": (damping, ()),
+        "max_iterations": (max_iterations, ()),
+    }
+    arrays = {name: _checked(name, *entry, dtype) for name, entry in given.items()}
+    # Of a single attempt the key is never used; it need not be made.
+    options = {"frame_name": frame_name, "position_only": position_only, "restarts": restarts}
+    return _solve(tree, arrays, key if restarts else None, **options)
+
+
+def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """The value as an array, refused when no problem can have it. Tracers are not looked at."""
+    if isinstance(value, jax.core.Tracer):
+        array: Any = value.astype(dtype)
+    else:
+        array = np.asarray(value, dtype)
+    if array.shape != shape:
+        raise ValueError(f"solve_ik: {name} must have shape {shape}, got {array.shape}")
+    if isinstance(array, jax.core.Tracer):
+        return array
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"solve_ik: {name} must be finite, got {array}")
+    if name in ("target_pose", "offset") and abs(np.linalg.norm(array[3:]) - 1) > 1e-3:
+        raise ValueError(
+            f"solve_ik: {name} must hold a unit quaternion [x y z qw qx qy qz], got one of length "
+            f"{np.linalg.norm(array[3:]):.6g}"
+        )
+    if name.endswith(("tolerance", "damping")) and array <= 0:
+        raise ValueError(f"solve_ik: {name} must be > 0, got {array}")
+    if name == "weights" and np.any(array < 0):
+        raise ValueError(f"solve_ik: {name} must be >= 0, got {array}")
+    return array
+
+
+class _Point(NamedTuple):
+    """Angles of the chain, where they put the frame, the weighted error and its Jacobian there."""
+
+    q: Array
+    pose: Array
+    We: Array
+    WJ: Array
+    reached: Array
+
+
+class _Search(NamedTuple):
+    """Where an attempt is, and the best of all attempts."""
+
+    here: _Point
+    best: _Point
+    trial: Array
+    damping: Array
+    stalled: Array
+    iterations: Array
+    """Of this attempt, and of all."""
+    attempt: Array
+
+
+def _solve_traced(
+    tree: KinematicTree,
+    given: dict[str, Array],
+    key: Any,
+    *,
+    frame_name: str,
+    position_only: bool,
+    restarts: int,
+) -> IKResult:
+    """The search is one loop with one evaluation of the kinematics: attempts follow each other."""
+    fixed = jax.lax.stop_gradient(given)
+    q0, w = fixed["q0"], fixed["weights"][: 3 if position_only else 6]
+    chain = _chain(tree, frame_name)
+    low, high = (jnp.asarray(tree.joint_limits, q0.dtype)[chain, side] for side in (0, 1))
+    draw = _random_angles(tree, chain, q0, low, high)
+
+    def evaluate(q: Array) -> _Point:
+        q_all = q0.at[chain].set(q)
+        pose = frame_pose(tree, q_all, frame_name)
+        J = jnp.asarray(frame_jacobian_at(tree, q_all, frame_name, fixed["offset"][:3]))
+        # Fused with what follows, XLA would evaluate the kinematics anew for each entry.
+        pose, J = jax.lax.optimization_barrier((pose, J))
+        e = _error(pose, fixed["target_pose"], fixed["offset"])
+        reached = jnp.linalg.norm(e[:3]) <= fixed["position_tolerance"]
+        if not position_only:
+            reached &= jnp.linalg.norm(e[3:]) <= fixed["angle_tolerance"]
+        return _Point(q, pose, w * e[: len(w)], w[:, None] * J[: len(w), chain], reached)
+
+    def goes_on(s: _Search) -> Array:
+        return ~s.best.reached & (s.attempt <= restarts)
+
+    def iterate(s: _Search) -> _Search:
+        new = evaluate(s.trial)
+        ratio = _cost(new) / _cost(s.here)
+        better = ratio < 1.0
+        here = _choose(better, new, s.here)
+        damping = s.damping * jnp.where(better, 0.25, 4.0)
+        stalled = jnp.where(ratio < 0.99, 0, s.stalled + 1)
+        iterations = s.iterations + 1
+        over = (stalled >= STALLED_ITERATIONS) | (iterations[0] > fixed["max_iterations"])
+        step = _bounded_step(
+            here.WJ.T @ here.WJ,
+            here.WJ.T @ here.We,
+            damping * _cost(here) + jnp.finfo(q0.dtype).eps,
+            jnp.maximum(low - here.q, -LARGEST_STEP),
+            jnp.minimum(high - here.q, LARGEST_STEP),
+        )
+        trial = jnp.clip(here.q + step, low, high)
+        best = _choose(new.reached | (_cost(here) < _cost(s.best)), here, s.best)
+        if restarts:
+            trial = jnp.where(over, draw(jax.random.fold_in(key, s.attempt)), trial)
+        return _Search(
+            here._replace(We=jnp.where(over, jnp.inf, here.We)),
+            best,
+            trial,
+            jnp.where(over, fixed["damping"], damping),
+            jnp.where(over, 0, stalled),
+            jnp.where(jnp.stack([over, False]), 0, iterations),
+            s.attempt + over,
+        )
+
+    found = jax.lax.while_loop(goes_on, iterate, _start(jnp.clip(q0[chain], low, high), w, fixed))
+    return _result(given, found, chain, w, low, high)
+
+
+_solve = jit_folding(_solve_traced, static_argnames=("frame_name", "position_only", "restarts"))
+
+
+def _error(pose_frame: Array, target: Array, offset: Array) -> Array:
+    """e = [p_target - p;  2 log(q_target q*)] of the tool, at `offset` in the frame."""
+    pose = compose(pose_frame, offset)
+    turn = quat_multiply(target[3:], quat_conjugate(pose[3:]))
+    return jnp.concatenate([target[:3] - pose[:3], quat_to_rotation_vector(turn)])
+
+
+def _cost(point: _Point) -> Array:
+    return point.We @ point.We
+
+
+def _choose(condition: Array, yes: _Point, no: _Point) -> _Point:
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _start(q: Array, w: Array, fixed: dict[str, Array]) -> _Search:
+    """Nothing is known yet: the error is infinite, so the first trial is a success."""
+    pose = jnp.asarray(IDENTITY_POSE, q.dtype)
+    We, WJ = jnp.full_like(w, jnp.inf), jnp.zeros((len(w), len(q)), q.dtype)
+    nowhere = _Point(q, pose, We, WJ, jnp.zeros((), bool))
+    zero = jnp.zeros((), jnp.int32)
+    return _Search(nowhere, nowhere, q, fixed["damping"], zero, jnp.full(2, -1, jnp.int32), zero)
+
+
+def _result(
+    given: dict[str, Array], found: _Search, chain: np.ndarray, w: Array, low: Array, high: Array
+) -> IKResult:
+    """The search itself has no derivative; a step of length zero has that of its solution."""
+    best = found.best
+    e = _error(best.pose, given["target_pose"], given["offset"])
+    known = jax.lax.stop_gradient(e)
+    step = _bounded_step(
+        best.WJ.T @ best.WJ,
+        best.WJ.T @ (w * (e - known)[: len(w)]),
+        float(jnp.finfo(e.dtype).eps) ** 0.75,
+        jnp.where(best.q > low, -jnp.inf, 0.0),
+        jnp.where(best.q < high, jnp.inf, 0.0),
+    )
+    return IKResult(
+        given["q0"].at[chain].set(best.q + step),
+        jnp.linalg.norm(known[:3]),
+        jnp.linalg.norm(known[3:]),
+        found.iterations[1],
+        best.reached,
+    )
+
+
+def _bounded_step(A: Array, g: Array, damping: Any, low: Array, high: Array) -> Array:
+    """Δq with (A + λ) Δq = g and low <= Δq <= high.
+
+    What would go beyond is put on its bound, and the others are solved for anew: twice, which
+    leaves little for the last clip to cut.
+    """
+    A = A + damping * jnp.eye(len(g), dtype=A.dtype)
+    held = jnp.zeros(len(g), bool)
+    step = jnp.zeros_like(g)
+    for _ in range(3):
+        free = ~held
+        rest = jnp.where(held, step, g - A @ jnp.where(held, step, 0.0))
+        both = free[:, None] & free[None, :]
+        A_free = jnp.where(both, A, 0.0) + jnp.diag(held.astype(A.dtype))
+        step = jax.scipy.linalg.solve(A_free, rest, assume_a="pos")
+        held = held | (step < low) | (step > high)
+        step = jnp.clip(step, low, high)
+    return step
+
+
+def _chain(tree: KinematicTree, frame_name: str) -> np.ndarray:
+    """The coordinates that move a frame."""
+    link_idx = tree.frame(frame_name).link_idx
+    found = set()
+    while link_idx >= 0:
+        found.add(tree.coordinate_idxs[link_idx])
+        link_idx = tree.parent_idxs[link_idx]
+    return np.array(sorted(found))
+
+
+def _random_angles(
+    tree: KinematicTree, chain: np.ndarray, q0: Array, low: Array, high: Array
+) -> Callable[[Array], Array]:
+    """Uniform within limits; where there are none, half a turn or a metre to both sides of q0."""
+    prismatic = {
+        c for c, kind in zip(tree.coordinate_idxs, tree.joint_types) if kind == JOINT_TYPE_PRISMATIC
+    }
+    around = jnp.asarray([1.0 if c in prismatic else np.pi for c in chain], q0.dtype)
+    lowest = jnp.where(jnp.isfinite(low), low, q0[chain] - around)
+    highest = jnp.where(jnp.isfinite(high), high, q0[chain] + around)
+
+    def draw(key: Array) -> Array:
+        return jax.random.uniform(key, (len(chain),), q0.dtype, lowest, highest)
+
+    return draw

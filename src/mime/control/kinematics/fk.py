@@ -1,0 +1,170 @@
+"""Forward kinematics: where the links are, and how fast a point moves for each joint.
+
+"World" is the frame of the root link. A base that stands elsewhere is composed in front by
+whoever places the robot.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from mime.core.pose import quat_from_matrix
+
+from .rnea import link_motions
+from .scalar import Array, Scalar, pack, unpack
+from .spatial import IDENTITY_FRAME, ZERO, Frame, Vector
+from .tree import (
+    KinematicTree,
+    frame_from_matrix,
+    is_prismatic,
+    joint_axes,
+    joint_transforms,
+    link_coordinates,
+)
+
+
+def link_frames(tree: KinematicTree, X: list[Frame]) -> list[Frame]:
+    """X_world_i = X_world_parent X_i, for each link."""
+    frames: list[Frame] = []
+    for parent, X_i in zip(tree.parent_idxs, X, strict=True):
+        frames.append(X_i if parent < 0 else frames[parent].compose(X_i))
+    return frames
+
+
+def com_frames(tree: KinematicTree, q) -> list[Frame]:
+    """Axes of the link, at its centre of mass."""
+    frames = link_frames(tree, joint_transforms(tree, q))
+    coms = unpack(tree.coms)
+    return [Frame(X.R, X.point(Vector(c))) for X, c in zip(frames, coms, strict=True)]
+
+
+def joint_to_world_transforms(
+    tree: KinematicTree, q: Float[Array, " joints"]
+) -> Float[Array, "links 4 4"]:
+    """Pose of each URDF link frame (which is its joint's frame) in the world."""
+    return pack([_rows(X) for X in link_frames(tree, joint_transforms(tree, q))], q)
+
+
+def link_to_world_transforms(
+    tree: KinematicTree, q: Float[Array, " joints"]
+) -> Float[Array, "links 4 4"]:
+    """Pose of each link's centre-of-mass frame in the world; its axes are those of the link."""
+    return pack([_rows(X) for X in com_frames(tree, q)], q)
+
+
+def link_world_poses(
+    tree: KinematicTree, q: Float[Array, " joints"]
+) -> Float[jax.Array, "links 7"]:
+    """[x, y, z, qw, qx, qy, qz] of each link's centre-of-mass frame."""
+    return jnp.stack([_pose(T) for T in link_to_world_transforms(tree, q)])
+
+
+def frame_transform(
+    tree: KinematicTree, q: Float[Array, " joints"], frame_name: str
+) -> Float[Array, "4 4"]:
+    """Pose of any URDF link frame in the world, merged links and the root included."""
+    link_idx, offset = tree.frame(frame_name)
+    frames = link_frames(tree, joint_transforms(tree, q))
+    X_world_link = IDENTITY_FRAME if link_idx < 0 else frames[link_idx]
+    return pack(_rows(X_world_link.compose(frame_from_matrix(unpack(offset)))), q)
+
+
+def frame_pose(
+    tree: KinematicTree, q: Float[Array, " joints"], frame_name: str
+) -> Float[jax.Array, "7"]:
+    """`frame_transform` as [x, y, z, qw, qx, qy, qz]."""
+    return _pose(frame_transform(tree, q, frame_name))
+
+
+def frame_jacobian(
+    tree: KinematicTree, q: Float[Array, " joints"], link_idx: int
+) -> Float[Array, "6 joints"]:
+    """[v; w] = J(q) q̇ of a link: velocity of its centre of mass, then angular velocity, in world
+    axes.
+    """
+    return _jacobian(tree, q, link_idx, _com(tree, link_idx))
+
+
+def frame_jacobian_at(
+    tree: KinematicTree,
+    q: Float[Array, " joints"],
+    frame_name: str,
+    point_in_frame: Float[Array, "3"] | None = None,
+) -> Float[Array, "6 joints"]:
+    """[v; w] = J(q) q̇ of a point of any URDF link (default: the link's origin), in world axes."""
+    return _jacobian(tree, q, *_point_of_frame(tree, frame_name, point_in_frame))
+
+
+def frame_jacobian_dot_qd(
+    tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"], link_idx: int
+) -> Float[Array, "6"]:
+    """J̇ q̇: acceleration [v̇; ẇ] of a link's centre of mass when q̈ = 0, in world axes."""
+    return _jacobian_dot_qd(tree, q, qd, link_idx, _com(tree, link_idx))
+
+
+def frame_jacobian_dot_qd_at(
+    tree: KinematicTree,
+    q: Float[Array, " joints"],
+    qd: Float[Array, " joints"],
+    frame_name: str,
+    point_in_frame: Float[Array, "3"] | None = None,
+) -> Float[Array, "6"]:
+    """J̇ q̇ of a point of any URDF link (default: the link's origin), in world axes."""
+    return _jacobian_dot_qd(tree, q, qd, *_point_of_frame(tree, frame_name, point_in_frame))
+
+
+def _jacobian(tree: KinematicTree, q, link_idx: int, point_in_link: Vector) -> Array:
+    """Column of joint j:  [u × (p - p_j); u] if revolute, [u; 0] if prismatic."""
+    columns = [ZERO] * (2 * tree.num_joints)
+    if link_idx >= 0:
+        frames = link_frames(tree, joint_transforms(tree, q))
+        axes, multiplier = joint_axes(tree), unpack(tree.mimic_multiplier)
+        p = frames[link_idx].point(point_in_link)
+    j = link_idx
+    while j >= 0:
+        c = tree.coordinate_idxs[j]
+        u = (frames[j].R @ axes[j]) * multiplier[j]
+        if is_prismatic(tree, j):
+            columns[2 * c] = columns[2 * c] + u
+        else:
+            columns[2 * c] = columns[2 * c] + u.cross(p - frames[j].r)
+            columns[2 * c + 1] = columns[2 * c + 1] + u
+        j = tree.parent_idxs[j]
+    linear, angular = columns[0::2], columns[1::2]
+    rows = [[v[k] for v in linear] for k in range(3)] + [[w[k] for w in angular] for k in range(3)]
+    return pack(rows, q)
+
+
+def _jacobian_dot_qd(tree: KinematicTree, q, qd, link_idx: int, point_in_link: Vector) -> Array:
+    if link_idx < 0:
+        return pack([0.0] * 6, q, qd)
+    X = joint_transforms(tree, q)
+    no_acceleration: list[Scalar] = [0.0] * tree.num_links
+    motion = link_motions(tree, X, link_coordinates(tree, unpack(qd)), no_acceleration, ZERO)[
+        link_idx
+    ]
+    R = link_frames(tree, X)[link_idx].R
+    return pack([*(R @ (motion.a + motion.A @ point_in_link)), *(R @ motion.w_dot)], q, qd)
+
+
+def _com(tree: KinematicTree, link_idx: int) -> Vector:
+    if not 0 <= link_idx < tree.num_links:
+        raise IndexError(
+            f"{tree.name}: link_idx must be 0 to {tree.num_links - 1}, got {link_idx}. "
+            "For a link by its name, the root or a merged one, use frame_jacobian_at."
+        )
+    return Vector(unpack(tree.coms)[link_idx])
+
+
+def _point_of_frame(tree: KinematicTree, frame_name: str, point_in_frame) -> tuple[int, Vector]:
+    link_idx, offset = tree.frame(frame_name)
+    point = ZERO if point_in_frame is None else Vector(unpack(point_in_frame))
+    return link_idx, frame_from_matrix(unpack(offset)).point(point)
+
+
+def _rows(X: Frame) -> list[list[Scalar]]:
+    return [[*row, p] for row, p in zip(X.R, X.r, strict=True)] + [[0.0, 0.0, 0.0, 1.0]]
+
+
+def _pose(T: Array) -> jax.Array:
+    return jnp.concatenate([T[:3, 3], quat_from_matrix(jnp.asarray(T[:3, :3]))])

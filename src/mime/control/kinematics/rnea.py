@@ -1,0 +1,203 @@
+"""The recursive Newton-Euler algorithm: torques of a given motion (Featherstone, chapter 5).
+
+Each link is treated in its own axes, about its own origin. Gravity is a root that accelerates
+upwards.
+"""
+
+from typing import NamedTuple
+
+from jaxtyping import Float
+
+from .scalar import Array, Scalar, add, mul, pack, unpack
+from .spatial import (
+    IDENTITY,
+    ZERO,
+    Frame,
+    MassMoments,
+    Matrix,
+    Vector,
+    Wrench,
+    acceleration_gradient,
+)
+from .tree import (
+    KinematicTree,
+    is_prismatic,
+    joint_axes,
+    joint_motion,
+    joint_transforms,
+    link_coordinates,
+    link_mass_moments,
+)
+
+
+class LinkMotion(NamedTuple):
+    """How a link moves, in its own axes: angular velocity, angular acceleration, acceleration of
+    its origin.
+    """
+
+    w: Vector
+    w_dot: Vector
+    a: Vector
+    A: Matrix
+    """A point p of the link accelerates by a + A p."""
+
+
+def link_motions(
+    tree: KinematicTree,
+    X: list[Frame],
+    qd: list[Scalar],
+    qdd: list[Scalar],
+    root_acceleration: Vector,
+) -> list[LinkMotion]:
+    """The outward pass, from the root to the tips:
+
+        w_i  = Rᵀ w_p + u q̇
+        ẇ_i  = Rᵀ ẇ_p + u q̈ + w_i × u q̇
+        a_i  = Rᵀ (a_p + A_p r)                       with A = [ẇ]× + [w]×[w]×
+
+    for a revolute joint; a prismatic one leaves w and ẇ alone and adds u q̈ + 2 w_i × u q̇ to a_i
+    (Coriolis).
+    """
+    still = acceleration_gradient(ZERO, ZERO)
+    root = LinkMotion(ZERO, ZERO, root_acceleration, still)
+    motions: list[LinkMotion] = []
+    for i, u in enumerate(joint_axes(tree)):
+        parent = tree.parent_idxs[i]
+        w, w_dot, a, A = root if parent < 0 else motions[parent]
+        R, r = X[i]
+        w, w_dot, a = R.T @ w, R.T @ w_dot, R.T @ (a + A @ r)
+        velocity, acceleration = u * qd[i], u * qdd[i]
+        if is_prismatic(tree, i):
+            a = a + acceleration + w.cross(velocity) * 2.0
+        else:
+            w_dot = w_dot + acceleration + w.cross(velocity)
+            w = w + velocity
+        motions.append(LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot)))
+    return motions
+
+
+def link_wrenches(
+    tree: KinematicTree,
+    X: list[Frame],
+    masses: list[MassMoments],
+    motions: list[LinkMotion],
+    F_ext: list[Wrench] | None,
+) -> list[Wrench]:
+    """The wrench that each link needs of its joints to move so, at its own origin."""
+    f = [mass.inertial_wrench(m.a, m.A) for mass, m in zip(masses, motions, strict=True)]
+    if F_ext is None:
+        return f
+    return [a - b for a, b in zip(f, _wrenches_at_link_origins(tree, X, F_ext), strict=True)]
+
+
+def joint_torques(tree: KinematicTree, X: list[Frame], wrenches: list[Wrench]) -> list[Scalar]:
+    """The inward pass, from the tips to the root: what each joint carries of the wrenches its
+    links need.
+
+    tau_i = S_i · f_i,        f_p += X_i f_i
+    """
+    f = list(wrenches)
+    tau: list[Scalar] = [0.0] * tree.num_links
+    for i, u in reversed(list(enumerate(joint_axes(tree)))):
+        tau[i] = f[i].power(*joint_motion(tree, i, u))
+        parent = tree.parent_idxs[i]
+        if parent >= 0:
+            f[parent] = f[parent] + X[i].wrench(f[i])
+    return _sum_over_coordinates(tree, tau)
+
+
+def inverse_dynamics(
+    tree: KinematicTree,
+    X: list[Frame],
+    masses: list[MassMoments],
+    qd: list[Scalar],
+    qdd: list[Scalar],
+    gravity: Vector,
+    F_ext: list[Wrench] | None,
+) -> list[Scalar]:
+    """`rnea` on scalars; `forward_dynamics` shares X and masses with it."""
+    motions = link_motions(
+        tree, X, link_coordinates(tree, qd), link_coordinates(tree, qdd), -gravity
+    )
+    armature = unpack(tree.armature)
+    tau = joint_torques(tree, X, link_wrenches(tree, X, masses, motions, F_ext))
+    return [add(tau[j], mul(armature[j], qdd[j])) for j in range(tree.num_joints)]
+
+
+def rnea(
+    tree: KinematicTree,
+    q: Float[Array, " joints"],
+    qd: Float[Array, " joints"] | None,
+    qdd: Float[Array, " joints"] | None,
+    gravity_world: Float[Array, "3"],
+    F_ext: Float[Array, "links 6"] | None = None,
+) -> Float[Array, " joints"]:
+    """τ = M(q) q̈ + c(q, q̇) + g(q) - Σ J_iᵀ F_i: the torques that make the robot move so.
+
+    `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] a link, in the root's
+    axes, at the link's centre of mass. Joint friction is not included; the armature is.
+    """
+    return pack(
+        inverse_dynamics(
+            tree,
+            joint_transforms(tree, q),
+            link_mass_moments(tree),
+            _or_zeros(tree, qd),
+            _or_zeros(tree, qdd),
+            Vector(unpack(gravity_world)),
+            None if F_ext is None else unpack_wrenches(F_ext),
+        ),
+        q,
+        qd,
+        qdd,
+    )
+
+
+def gravity_vector(
+    tree: KinematicTree, q: Float[Array, " joints"], gravity_world: Float[Array, "3"]
+) -> Float[Array, " joints"]:
+    """g(q): the torques that hold the robot still."""
+    return rnea(tree, q, None, None, gravity_world)
+
+
+def nonlinear_bias(
+    tree: KinematicTree,
+    q: Float[Array, " joints"],
+    qd: Float[Array, " joints"],
+    gravity_world: Float[Array, "3"],
+) -> Float[Array, " joints"]:
+    """c(q, q̇) + g(q): centrifugal, Coriolis and gravity torques."""
+    return rnea(tree, q, qd, None, gravity_world)
+
+
+def unpack_wrenches(F_ext: Array) -> list[Wrench]:
+    """Rows [F; M] -> wrenches."""
+    return [Wrench(Vector(row[:3]), Vector(row[3:])) for row in unpack(F_ext)]
+
+
+def _or_zeros(tree: KinematicTree, values: Array | None) -> list[Scalar]:
+    return [0.0] * tree.num_joints if values is None else unpack(values)
+
+
+def _sum_over_coordinates(tree: KinematicTree, per_link: list[Scalar]) -> list[Scalar]:
+    """Gᵀ tau: a coordinate carries its own joint and, by their multipliers, those that mimic it."""
+    total: list[Scalar] = [0.0] * tree.num_joints
+    multiplier = unpack(tree.mimic_multiplier)
+    for i, c in enumerate(tree.coordinate_idxs):
+        total[c] = add(total[c], mul(multiplier[i], per_link[i]))
+    return total
+
+
+def _wrenches_at_link_origins(
+    tree: KinematicTree, X: list[Frame], F_ext: list[Wrench]
+) -> list[Wrench]:
+    """World axes at the centre of mass -> link axes at the link's origin."""
+    R_world: list[Matrix] = []
+    wrenches = []
+    for i, com in enumerate(unpack(tree.coms)):
+        parent = tree.parent_idxs[i]
+        R_world.append((IDENTITY if parent < 0 else R_world[parent]) @ X[i].R)
+        force = R_world[i].T @ F_ext[i].force
+        moment = R_world[i].T @ F_ext[i].moment
+        wrenches.append(Wrench(force, moment + Vector(com).cross(force)))
+    return wrenches

@@ -1,0 +1,318 @@
+"""The small algebra of rigid bodies: vectors, matrices, frames, wrenches and the moments of a mass.
+
+Everything is made of the scalars of `scalar.py`, each a value of its own: `vmap` then turns every
+one of them into a plain lane over the batch, and a zero of a joint frame removes the operations
+it would have taken part in.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, no_type_check
+
+from .scalar import Scalar, add, cos_sin, is_constant, mul, sub
+
+
+@no_type_check
+class Vector(tuple):
+    """Three scalars (x, y, z)."""
+
+    __slots__ = ()
+
+    def __add__(self, other: "Vector") -> "Vector":
+        return Vector(add(a, b) for a, b in zip(self, other, strict=True))
+
+    def __sub__(self, other: "Vector") -> "Vector":
+        return Vector(sub(a, b) for a, b in zip(self, other, strict=True))
+
+    def __neg__(self) -> "Vector":
+        return Vector(-a for a in self)
+
+    def __mul__(self, factor: Scalar) -> "Vector":
+        return Vector(mul(a, factor) for a in self)
+
+    def dot(self, other: "Vector") -> Scalar:
+        (ax, ay, az), (bx, by, bz) = self, other
+        return add(add(mul(ax, bx), mul(ay, by)), mul(az, bz))
+
+    def cross(self, other: "Vector") -> "Vector":
+        (ax, ay, az), (bx, by, bz) = self, other
+        return Vector(
+            (
+                sub(mul(ay, bz), mul(az, by)),
+                sub(mul(az, bx), mul(ax, bz)),
+                sub(mul(ax, by), mul(ay, bx)),
+            )
+        )
+
+
+@no_type_check
+class Matrix(tuple):
+    """Three rows, each a `Vector`."""
+
+    __slots__ = ()
+
+    @property
+    def T(self) -> "Matrix":
+        return Matrix(Vector(column) for column in zip(*self, strict=True))
+
+    def __add__(self, other: "Matrix") -> "Matrix":
+        return Matrix(a + b for a, b in zip(self, other, strict=True))
+
+    def __sub__(self, other: "Matrix") -> "Matrix":
+        return Matrix(a - b for a, b in zip(self, other, strict=True))
+
+    def __mul__(self, factor: Scalar) -> "Matrix":
+        return Matrix(row * factor for row in self)
+
+    def __matmul__(self, other):
+        if isinstance(other, Matrix):
+            return Matrix(other.T @ row for row in self)
+        return Vector(row.dot(other) for row in self)
+
+
+ZERO = Vector((0.0, 0.0, 0.0))
+IDENTITY = Matrix(map(Vector, ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))))
+
+
+@no_type_check
+def symmetric(entry: Callable[[int, int], Scalar]) -> Matrix:
+    """The symmetric matrix with `entry(row, column)`, evaluated for the upper six entries only."""
+    (xx, xy, xz), (yy, yz), (zz,) = ([entry(i, j) for j in range(i, 3)] for i in range(3))
+    return Matrix(map(Vector, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))))
+
+
+@no_type_check
+def cross_matrix(v: Vector) -> Matrix:
+    """[v]×, with [v]× p = v × p."""
+    x, y, z = v
+    return Matrix(map(Vector, ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))))
+
+
+def _sum(A: Matrix, B: Matrix) -> Matrix:
+    """A + B, both symmetric."""
+    return symmetric(lambda i, j: add(A[i][j], B[i][j]))
+
+
+def _turned(R: Matrix, A: Matrix) -> Matrix:
+    """R A Rᵀ, A symmetric."""
+    RA = R @ A
+    return symmetric(lambda i, j: RA[i].dot(R[j]))
+
+
+def rotation_about(axis: Vector, angle: Scalar) -> Matrix:
+    """Rodrigues' formula:  R = u uᵀ + cos(angle) (1 - u uᵀ) + sin(angle) [u]×.
+
+    In this form a coordinate axis leaves only four entries that are not constant.
+    """
+    cos, sin = cos_sin(angle)
+    along = symmetric(lambda i, j: mul(axis[i], axis[j]))
+    return along + (IDENTITY - along) * cos + cross_matrix(axis) * sin
+
+
+def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
+    """`frame` turned by `angle` about its own `axis`:  R = R_0 R_u(angle).
+
+    If R_0 is itself a turn about u by some angle_0 then R = R_u(angle_0 + angle): UR's joints are
+    written so, with angle_0 = 1.57079632679, which is not quite pi/2. The sum keeps R sparse
+    without touching the number.
+    """
+    known = all(is_constant(x) for row in (axis, *frame) for x in row)
+    if known and frame @ axis == axis:
+        (_, xy, xz), (yx, _, yz), (zx, zy, _) = frame
+        trace = frame[0][0] + frame[1][1] + frame[2][2]
+        sine = axis.dot(Vector((zy - yz, xz - zx, yx - xy)))  # twice, as is trace - 1 the cosine
+        return rotation_about(axis, add(math.atan2(sine, trace - 1.0), angle))
+    cos, sin = cos_sin(angle)
+    along = symmetric(lambda i, j: mul(axis[i], axis[j]))
+    fixed = frame @ along
+    return fixed + (frame - fixed) * cos + (frame @ cross_matrix(axis)) * sin
+
+
+@no_type_check
+class Wrench(NamedTuple):
+    """A force and its moment about the origin of the frame that both are written in."""
+
+    force: Vector
+    moment: Vector
+
+    def __add__(self, other: "Wrench") -> "Wrench":
+        return Wrench(self.force + other.force, self.moment + other.moment)
+
+    def __sub__(self, other: "Wrench") -> "Wrench":
+        return Wrench(self.force - other.force, self.moment - other.moment)
+
+    def __mul__(self, factor: Scalar) -> "Wrench":
+        return Wrench(self.force * factor, self.moment * factor)
+
+    def power(self, linear: Vector, angular: Vector) -> Scalar:
+        """What it does on a motion; on that of a joint, the torque of the joint."""
+        return add(linear.dot(self.force), angular.dot(self.moment))
+
+
+@no_type_check
+class Frame(NamedTuple):
+    """The pose of a child frame in its parent:  p_parent = R p_child + r."""
+
+    R: Matrix
+    r: Vector
+
+    def point(self, p: Vector) -> Vector:
+        return self.R @ p + self.r
+
+    def compose(self, child: "Frame") -> "Frame":
+        return Frame(self.R @ child.R, self.point(child.r))
+
+    def wrench(self, w: Wrench) -> Wrench:
+        """A wrench at the child's origin, seen at the parent's."""
+        force = self.R @ w.force
+        return Wrench(force, self.R @ w.moment + self.r.cross(force))
+
+    def mass(self, m: "MassMoments") -> "MassMoments":
+        """A mass described in the child frame, described in the parent frame."""
+        R, r = self
+        h = R @ m.first
+        shift = symmetric(
+            lambda i, j: add(
+                add(mul(h[i], r[j]), mul(r[i], h[j])), mul(mul(m.mass, r[i]), r[j])
+            )
+        )
+        second = _sum(_turned(R, m.second), shift)
+        return MassMoments(m.mass, h + r * m.mass, second)
+
+    def motion_of_child(self, linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
+        """Linear and angular velocity at the parent's origin, seen at the child's."""
+        return self.R.T @ (linear + angular.cross(self.r)), self.R.T @ angular
+
+    def articulated(self, body: "ArticulatedInertia") -> "ArticulatedInertia":
+        """An articulated body described in the child frame, described in the parent frame:
+
+        M' = M,    H' = H + [r]× M,    I' = I + [r]× Hᵀ + ([r]× Hᵀ)ᵀ + [r]× M [r]×ᵀ
+
+        with I, H, M turned by R.
+        """
+        I, M = (_turned(self.R, A) for A in (body.I, body.M))  # noqa: E741
+        H = self.R @ body.H @ self.R.T
+        r = cross_matrix(self.r)
+        rM = r @ M
+        # ([r]× M [r]×ᵀ)_ij = (row i of [r]× M) · (row j of [r]×), and likewise [r]× Hᵀ.
+        rest = symmetric(
+            lambda i, j: add(add(r[i].dot(H[j]), r[j].dot(H[i])), rM[i].dot(r[j])),
+        )
+        return ArticulatedInertia(_sum(I, rest), H + rM, M)
+
+
+IDENTITY_FRAME = Frame(IDENTITY, ZERO)
+
+
+@no_type_check
+class MassMoments(NamedTuple):
+    """The moments 0, 1 and 2 of a mass distribution about the origin of its frame:
+
+        m = ∫ dm,    h = ∫ p dm = m c,    S = ∫ p pᵀ dm
+
+    They hold what the spatial inertia holds (I = tr(S) 1 - S), and they move from frame to frame
+    with fewer operations.
+    """
+
+    mass: Scalar
+    first: Vector
+    second: Matrix
+
+    def __add__(self, other: "MassMoments") -> "MassMoments":
+        return MassMoments(
+            add(self.mass, other.mass), self.first + other.first, _sum(self.second, other.second)
+        )
+
+    def inertial_wrench(self, a: Vector, A: Matrix) -> Wrench:
+        """The wrench that gives every point p of the body the acceleration a + A p:
+
+        F = ∫ (a + A p) dm = m a + A h,    N = ∫ p × (a + A p) dm = h × a + axial(A S)
+        """
+        S = self.second
+        axial = Vector(sub(A[k].dot(S[j]), A[j].dot(S[k])) for j, k in ((1, 2), (2, 0), (0, 1)))
+        return Wrench(a * self.mass + A @ self.first, self.first.cross(a) + axial)
+
+    def momentum(self, v: Vector, w: Vector) -> Wrench:
+        """Linear and angular momentum of the body that moves with v + w × p:
+
+        P = m v + w × h,    L = h × v + I w,    I = tr(S) 1 - S
+        """
+        S, h = self.second, self.first
+        Iw = Vector(
+            sub(mul(add(S[j][j], S[k][k]), w[i]), add(mul(S[i][j], w[j]), mul(S[i][k], w[k])))
+            for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+        )
+        return Wrench(v * self.mass + w.cross(h), h.cross(v) + Iw)
+
+    def articulated(self) -> "ArticulatedInertia":
+        """The body alone, with nothing hinged to it."""
+        S = self.second
+        trace = [add(S[1][1], S[2][2]), add(S[2][2], S[0][0]), add(S[0][0], S[1][1])]
+        inertia = symmetric(lambda i, j: trace[i] if i == j else -S[i][j])
+        return ArticulatedInertia(inertia, cross_matrix(self.first), IDENTITY * self.mass)
+
+
+@no_type_check
+class ArticulatedInertia(NamedTuple):
+    """What a body with free joints beyond it resists with, to an acceleration of its own:
+
+        N = I ẇ + H a,    F = Hᵀ ẇ + M a
+
+    A rigid body has M = m 1 and H = [h]×; hinges make its mass depend on the direction.
+    """
+
+    I: Matrix  # noqa: E741
+    H: Matrix
+    M: Matrix
+
+    def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
+        return ArticulatedInertia(
+            _sum(self.I, other.I), self.H + other.H, _sum(self.M, other.M)
+        )
+
+    def wrench(self, a: Vector, w_dot: Vector) -> Wrench:
+        return Wrench(self.H.T @ w_dot + self.M @ a, self.I @ w_dot + self.H @ a)
+
+    def released(self, U: Wrench, inverse_D: Scalar) -> "ArticulatedInertia":
+        """I - U D⁻¹ Uᵀ: what is left of the inertia when the joint above the body gives way."""
+        F, N = U
+        f, n = F * inverse_D, N * inverse_D
+        return ArticulatedInertia(
+            symmetric(lambda i, j: sub(self.I[i][j], mul(n[i], N[j]))),
+            self.H - Matrix(F * x for x in n),
+            symmetric(lambda i, j: sub(self.M[i][j], mul(f[i], F[j]))),
+        )
+
+
+def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> MassMoments:
+    """S = S_com + m c cᵀ with S_com = tr(I)/2 1 - I."""
+    half_trace = mul(
+        0.5, add(add(inertia_at_com[0][0], inertia_at_com[1][1]), inertia_at_com[2][2])
+    )
+    h = com * mass
+    second = symmetric(
+        lambda i, j: add(
+            sub(half_trace if i == j else 0.0, inertia_at_com[i][j]), mul(h[i], com[j])
+        )
+    )
+    return MassMoments(mass, h, second)
+
+
+def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
+    """A = [w_dot]× + [w]× [w]×: a point p of a turning body accelerates by A p relative to its
+    origin.
+    """
+    x, y, z = w
+    xx, yy, zz = mul(x, x), mul(y, y), mul(z, z)
+    xy, xz, yz = mul(x, y), mul(x, z), mul(y, z)
+    ax, ay, az = w_dot
+    return Matrix(
+        map(
+            Vector,
+            (
+                (-add(yy, zz), sub(xy, az), add(xz, ay)),
+                (add(xy, az), -add(xx, zz), sub(yz, ax)),
+                (sub(xz, ay), add(yz, ax), -add(xx, yy)),
+            ),
+        )
+    )

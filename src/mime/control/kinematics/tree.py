@@ -1,0 +1,207 @@
+"""A robot as a value: which link hangs on which, and what each joint and link measures."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Bool, Float
+
+from .scalar import Array, Scalar, add, mul, unpack
+from .spatial import (
+    ZERO,
+    Frame,
+    MassMoments,
+    Matrix,
+    Vector,
+    moments_about_origin,
+    turned_about,
+)
+
+JOINT_TYPE_REVOLUTE = 0
+JOINT_TYPE_PRISMATIC = 1
+JOINT_TYPE_CONTINUOUS = 2
+JOINT_TYPE_FIXED = 3
+"""Fixed joints are merged by `parse_urdf`: no joint of a tree has this type."""
+
+
+class Visual(NamedTuple):
+    """A shape to draw. Plain data: it takes no part in the dynamics."""
+
+    frame_name: str
+    """The URDF link it belongs to; `tree.frame(name)` says where that link went."""
+    shape: str
+    """box, cylinder, sphere, capsule or mesh."""
+    size: tuple[float, ...]
+    """box: x y z; cylinder, capsule: radius, length; sphere: radius; mesh: scale x y z."""
+    xyz: tuple[float, float, float]
+    rpy: tuple[float, float, float]
+    rgba: tuple[float, float, float, float] | None
+    mesh_path: str | None
+
+
+class LinkFrame(NamedTuple):
+    """Where a URDF link went: rigidly on a moving link (-1: the root), at a fixed offset."""
+
+    link_idx: int
+    offset: Float[Array, "4 4"]
+
+
+class KinematicTree(eqx.Module):
+    """A tree of `num_links` moving links, driven by `num_joints` independent coordinates q.
+
+    The two numbers differ only when joints mimic others. Links are sorted parents first. Arrays
+    are NumPy as parsed, hence constants that fold when JAX traces; replace one by a JAX array
+    (`eqx.tree_at`, `jax.grad`) and it is a variable.
+    """
+
+    joint_frames: Float[Array, "links 4 4"]
+    """Link frame in the parent link's frame, at q = 0."""
+    joint_axes_local: Float[Array, "links 3"]
+    """Unit vector, in the link's frame."""
+    mimic_multiplier: Float[Array, " links"]
+    mimic_offset: Float[Array, " links"]
+    """Position of the joint of link i: multiplier · q[coordinate_idxs[i]] + offset. 1 and 0 unless
+    it mimics.
+    """
+    masses: Float[Array, " links"]
+    """kg, fixed links included."""
+    coms: Float[Array, "links 3"]
+    """m, centre of mass in the link's frame."""
+    inertias: Float[Array, "links 3 3"]
+    """kg·m², about the centre of mass, in the link's axes."""
+
+    joint_friction: Float[Array, " joints"]
+    """Viscous, N·m·s/rad or N·s/m (URDF `damping`). Not part of the dynamics below: tau is what
+    remains.
+    """
+    joint_coulomb_friction: Float[Array, " joints"]
+    """N·m or N (URDF `friction`). Not part of the dynamics either."""
+    joint_limits: Float[Array, "joints 2"]
+    """Lower, upper; rad or m, infinite where there is none."""
+    effort_limits: Float[Array, " joints"]
+    """N·m or N, infinite where the file says nothing (or 0)."""
+    velocity_limits: Float[Array, " joints"]
+    """rad/s or m/s, infinite where the file says nothing (or 0)."""
+    gear_ratio: Float[Array, " joints"]
+    """Turns of the motor for one of the joint (URDF `mechanicalReduction`)."""
+    rotor_inertia: Float[Array, " joints"]
+    """kg·m² at the motor, before the gear; see `armature`."""
+
+    frame_offsets: Float[Array, "frames 4 4"]
+
+    name: str = eqx.field(static=True)
+    source: str = eqx.field(static=True)
+    joint_names: tuple[str, ...] = eqx.field(static=True)
+    """Names of the coordinates q; mimicking joints are not among them."""
+    link_names: tuple[str, ...] = eqx.field(static=True)
+    link_joint_names: tuple[str, ...] = eqx.field(static=True)
+    """The joint above each link, mimicking ones included."""
+    root_link_name: str = eqx.field(static=True)
+    joint_types: tuple[int, ...] = eqx.field(static=True)
+    parent_idxs: tuple[int, ...] = eqx.field(static=True)
+    """Parent link of each link; -1 is the root."""
+    coordinate_idxs: tuple[int, ...] = eqx.field(static=True)
+    """Which entry of q moves each link."""
+    frame_names: tuple[str, ...] = eqx.field(static=True)
+    """Every link of the URDF, merged ones and the root included."""
+    frame_link_idxs: tuple[int, ...] = eqx.field(static=True)
+    visuals: tuple[Visual, ...] = eqx.field(static=True)
+    ignored: tuple[str, ...] = eqx.field(static=True)
+    """What the file says and MIME does not simulate."""
+
+    @property
+    def num_joints(self) -> int:
+        return len(self.joint_names)
+
+    @property
+    def num_links(self) -> int:
+        return len(self.link_names)
+
+    @property
+    def armature(self) -> Float[Array, " joints"]:
+        """gear² · rotor inertia: what a spinning rotor adds to the diagonal of M."""
+        return self.gear_ratio**2 * self.rotor_inertia
+
+    def frame(self, name: str) -> LinkFrame:
+        """The frame of any URDF link, merged or not."""
+        if name not in self.frame_names:
+            raise KeyError(
+                f"{self.source}: no link is named {name!r}; the links are "
+                f"{', '.join(self.frame_names)}."
+            )
+        i = self.frame_names.index(name)
+        return LinkFrame(self.frame_link_idxs[i], self.frame_offsets[i])
+
+    def __repr__(self) -> str:
+        kinds = ("revolute", "prismatic", "continuous")
+        lines = [
+            f"KinematicTree {self.name!r}: {self.num_joints} joints on root {self.root_link_name!r}"
+        ]
+        for i, parent in enumerate(self.parent_idxs):
+            joint, coordinate = self.link_joint_names[i], self.joint_names[self.coordinate_idxs[i]]
+            mimics = "" if joint == coordinate else f", mimics {coordinate!r}"
+            above = self.root_link_name if parent < 0 else self.link_names[parent]
+            lines.append(
+                f"  {joint!r} ({kinds[self.joint_types[i]]}{mimics}): {above!r} -> "
+                f"{self.link_names[i]!r}"
+            )
+        lines.append("  ignored: " + ("nothing" if not self.ignored else ""))
+        lines += [f"    {line}" for line in self.ignored]
+        return "\n".join(lines)
+
+
+def ancestor_mask(tree: KinematicTree) -> Bool[np.ndarray, "links links"]:
+    """mask[i, j]: does the joint of link j move link i?  (j is i, or between i and the root)"""
+    mask = np.eye(tree.num_links, dtype=bool)
+    for i, parent in enumerate(tree.parent_idxs):
+        if parent >= 0:
+            mask[i] |= mask[parent]
+    return mask
+
+
+def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
+    """Does the joint above this link slide?"""
+    return tree.joint_types[link_idx] == JOINT_TYPE_PRISMATIC
+
+
+def joint_axes(tree: KinematicTree) -> list[Vector]:
+    """Axis u of the joint above each link, in the link's axes."""
+    return [Vector(axis) for axis in unpack(tree.joint_axes_local)]
+
+
+def frame_from_matrix(rows: list) -> Frame:
+    """From the unpacked rows of a 4x4 homogeneous matrix."""
+    return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
+
+
+def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Scalar]:
+    """What each link's joint gets of a velocity or acceleration of the coordinates."""
+    multiplier = unpack(tree.mimic_multiplier)
+    return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
+
+
+def joint_transforms(tree: KinematicTree, q) -> list[Frame]:
+    """X_i(q): the frame of each link in its parent link."""
+    frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
+    axes = joint_axes(tree)
+    offset = unpack(tree.mimic_offset)
+    positions = [add(x, offset[i]) for i, x in enumerate(link_coordinates(tree, unpack(q)))]
+    return [
+        Frame(R, r + (R @ u) * x) if is_prismatic(tree, i) else Frame(turned_about(R, u, x), r)
+        for i, ((R, r), u, x) in enumerate(zip(frames, axes, positions, strict=True))
+    ]
+
+
+def link_mass_moments(tree: KinematicTree) -> list[MassMoments]:
+    """Mass and its moments about each link's origin, in the link's axes."""
+    return [
+        moments_about_origin(mass, Vector(com), Matrix(map(Vector, inertia)))
+        for mass, com, inertia in zip(
+            unpack(tree.masses), unpack(tree.coms), unpack(tree.inertias), strict=True
+        )
+    ]
+
+
+def joint_motion(tree: KinematicTree, link_idx: int, axis: Vector) -> tuple[Vector, Vector]:
+    """S, the motion that the joint allows: linear and angular velocity per unit of its own."""
+    return (axis, ZERO) if is_prismatic(tree, link_idx) else (ZERO, axis)

@@ -1,0 +1,186 @@
+"""Reading XML that others wrote: no entity expansion, line numbers in errors, and no tag dropped
+in silence.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+import numpy as np
+
+
+class UrdfError(ValueError):
+    """The file cannot be simulated: which file and line, which element, what was found, what to
+    do.
+    """
+
+
+class Element(ElementTree.Element):
+    """An XML element that remembers its file and line."""
+
+    path: Path
+    line: int
+
+    def error(self, message: str) -> UrdfError:
+        return UrdfError(f"{self.path}:{self.line}: {message}")
+
+    @property
+    def label(self) -> str:
+        """What people call it: joint 'wrist', or <axis>."""
+        name = self.get("name")
+        return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+
+
+def read_xml(path: Path) -> Element:
+    """The root element. Entity declarations are refused: URDF needs none, and they can blow up or
+    read files.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise UrdfError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+    if not text.strip():
+        raise UrdfError(f"{path}: the file is empty; expected a <robot>. Export the URDF again.")
+
+    def refuse(*_):
+        raise UrdfError(
+            f"{path}:{parser.CurrentLineNumber}: a DOCTYPE or ENTITY declaration; MIME "
+            "expands no entities. "
+            "Delete it and write the values out."
+        )
+
+    def start(tag: str, attributes: dict[str, str]):
+        builder.start(tag, attributes).line = parser.CurrentLineNumber
+
+    def element(tag: str, attributes: dict[str, str]) -> Element:
+        made = Element(tag, attributes)
+        made.path = path
+        return made
+
+    # The parser knows no namespaces, so `drake:gear_ratio` needs no xmlns to be a plain tag.
+    parser = expat.ParserCreate()
+    builder = ElementTree.TreeBuilder(element_factory=element)
+    parser.StartElementHandler, parser.EndElementHandler = start, builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise UrdfError(
+            f"{path}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)}). "
+            "MIME reads plain URDF: expand xacro first, and close every tag."
+        ) from error
+    return builder.close()
+
+
+def attribute(element: Element, name: str, default: str | None = None) -> str:
+    """Text of an attribute; without a default it must be there."""
+    value = element.get(name, default)
+    if value is None:
+        raise element.error(f'{element.label} has no {name!r} attribute. Add {name}="...".')
+    return value
+
+
+def child(element: Element, tag: str) -> Element:
+    """The first <tag> inside, which must be there."""
+    found = element.find(tag)
+    if found is None:
+        raise element.error(f"{element.label} has no <{tag}>. Add one.")
+    return found
+
+
+def numbers(element: Element, name: str, count: int, default: str | None = None) -> np.ndarray:
+    """`count` finite numbers from an attribute."""
+    text = attribute(element, name, default)
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.array([math.nan])
+    if len(values) != count or not np.all(np.isfinite(values)):
+        raise element.error(
+            f"{element.label}: {name}={text!r}; expected {count} finite number{'s' * (count > 1)} "
+            "separated by spaces."
+        )
+    return values
+
+
+def number(element: Element, name: str, default: str | None = None) -> float:
+    """One finite number from an attribute."""
+    return float(numbers(element, name, 1, default)[0])
+
+
+_ORIGIN = {"origin": ({"xyz", "rpy"}, {})}
+_MATERIAL = ({"name"}, {"color": ({"rgba"}, {})})
+_REDUCTION = {
+    "mechanicalReduction": (set(), {}),
+    "rotorInertia": ({"value"}, {}),
+    "drake:gear_ratio": ({"value"}, {}),
+    "drake:rotor_inertia": ({"value"}, {}),
+}
+_GEOMETRY = {
+    "box": ({"size"}, {}),
+    "cylinder": ({"radius", "length"}, {}),
+    "capsule": ({"radius", "length"}, {}),
+    "sphere": ({"radius"}, {}),
+    "mesh": ({"filename", "scale"}, {}),
+}
+READ = {
+    "material": _MATERIAL,
+    "link": (
+        {"name"},
+        {
+            "inertial": (
+                set(),
+                _ORIGIN
+                | {
+                    "mass": ({"value"}, {}),
+                    "inertia": ({"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}, {}),
+                },
+            ),
+            "visual": ({"name"}, _ORIGIN | {"geometry": (set(), _GEOMETRY), "material": _MATERIAL}),
+        },
+    ),
+    "joint": (
+        {"name", "type"},
+        _ORIGIN
+        | {
+            "parent": ({"link"}, {}),
+            "child": ({"link"}, {}),
+            "axis": ({"xyz"}, {}),
+            "limit": ({"lower", "upper", "effort", "velocity"}, {}),
+            "dynamics": ({"damping", "friction"}, {}),
+            "mimic": ({"joint", "multiplier", "offset"}, {}),
+        },
+    ),
+    "transmission": (
+        {"name"},
+        _REDUCTION | {"joint": ({"name"}, _REDUCTION), "actuator": ({"name"}, _REDUCTION)},
+    ),
+}
+"""All that MIME reads below <robot>: tag -> (attributes, children). The rest is reported by
+`tree.ignored`.
+"""
+
+
+def ignored_tags(robot: Element) -> Iterator[str]:
+    """One line for each kind of tag or attribute that MIME does not read, with where it stands."""
+    places: dict[str, list[str]] = {}
+
+    def walk(element: Element, attributes: set[str], children: dict, inside: str, owner: str):
+        for name in element.attrib:
+            if name not in attributes and not name.startswith("xmlns"):
+                places.setdefault(f"{inside} {name}=", []).append(owner)
+        for part in element:
+            below = owner if part.get("name") is None or owner else part.get("name")
+            if part.tag in children:
+                walk(part, *children[part.tag], f"{inside}<{part.tag}>", below)
+            else:
+                places.setdefault(f"{inside}<{part.tag}>", []).append(below)
+
+    walk(robot, {"name", "version"}, READ, "", "")
+    for what, owners in places.items():
+        names = [repr(name) for name in dict.fromkeys(owners) if name]
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        yield f"{what}, {len(owners)} times" + (f": {shown}" if shown else "")

@@ -1,0 +1,57 @@
+"""How large a step is, and how XLA should compile it: measured facts, in one place.
+
+XLA's CPU compiler fuses operations into loops with one output each and computes what they share
+anew in every one. For small programs that is right; for long ones it is what takes the time.
+"""
+
+from typing import Any
+
+import jax
+
+from mime.core.folding import split
+from mime.core.simulation import Simulation
+from mime.core.step import SimulationState, advance
+
+_WIDE_BATCH, _LONG_STEP = 256, 150
+"""From so many members and operations on, a batch runs faster with no fusion at all."""
+_HUGE_STEP = 2500
+"""From so many operations on, a single run compiles and runs faster without the fusion emitters."""
+
+_sizes: dict[Any, int] = {}
+
+
+def compiler_options(simulation: Simulation, state: SimulationState, members: int) -> str:
+    """The name of the options for a run of so many members side by side: a key of `OPTIONS`."""
+    size = step_size(simulation, state)
+    if members >= _WIDE_BATCH:
+        return "unfused" if size >= _LONG_STEP else "default"
+    return "no emitters" if size >= _HUGE_STEP else "default"
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "no emitters": {"xla_cpu_use_fusion_emitters": False},
+    "unfused": {"xla_disable_hlo_passes": "fusion"},
+}
+
+
+def step_size(simulation: Simulation, state: SimulationState) -> int:
+    """Operations that a step needs to advance the state; counted once a structure."""
+    key = split(simulation)[0]
+    if key not in _sizes:
+        jaxpr = jax.make_jaxpr(lambda s: advance(simulation.nodes, simulation.wiring, s, {})[0])(
+            state
+        ).jaxpr
+        _sizes[key] = _needed(jaxpr)
+    return _sizes[key]
+
+
+def _needed(jaxpr: Any) -> int:
+    """Equations that the outputs depend on: what is left after dead code is gone."""
+    wanted = {id(variable) for variable in jaxpr.outvars}
+    count = 0
+    for equation in reversed(jaxpr.eqns):
+        if any(id(variable) in wanted for variable in equation.outvars):
+            count += 1
+            wanted |= {id(variable) for variable in equation.invars}
+    return count

@@ -1,0 +1,1 @@
+"""Physical elements, one a module."""

@@ -1,0 +1,240 @@
+"""MIME-NODE-100: a DC brushed motor."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Complex, Float
+
+from mime.core.node import Input, Output, Scalar, State, Values
+from mime.core.pose import IDENTITY_POSE
+from mime.nodes.actuation.motor import exact, friction, linear, magnetics, thermal
+from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
+from mime.nodes.actuation.motor.drive import (
+    Mode,
+    command,
+    limited_current,
+    mode_of,
+    select,
+    terminal_voltage,
+)
+from mime.nodes.actuation.motor.linear import StateSpace, TransferFunction
+from mime.nodes.actuation.motor.meta import META, MotorMeta
+from mime.nodes.actuation.motor.parameters import MotorParameters
+from mime.nodes.actuation.motor.pose import axis_in_world, compose_pose
+
+
+class MotorNode(MotorParameters):
+    """DC brushed motor, commanded by torque, voltage or velocity.
+
+        J dw/dt = tau_cmd + tau_motor + tau_load - b w,   dtheta/dt = w
+        L di/dt = V - R i - ke w,   tau_motor = kt i                       (voltage mode)
+        tau_cmd = Kp (w_des - w) + Ki integral of (w_des - w)              (velocity mode)
+        P_rotor_world = P_parent_world + R(axis, theta) + P_tool_rotor
+
+    Angle, speed and current are the rotor's. With a gear, load and pose are the output shaft's.
+    """
+
+    meta: ClassVar[MotorMeta] = META
+
+    def boundary_input_spec(self) -> dict[str, Input]:
+        return {
+            "commanded_torque": Input((), "N·m", 0.0, "additive", "direct rotor torque"),
+            "commanded_voltage": Input((), "V", 0.0, "replacive", "armature terminal voltage"),
+            "commanded_velocity": Input((), "rad/s", 0.0, "replacive", "desired rotor speed"),
+            "parent_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "parent's pose"),
+            "load_torque": Input(
+                (), "N·m", 0.0, "additive", "external torque on the (output) shaft"
+            ),
+        }
+
+    def boundary_flux_spec(self) -> dict[str, Output]:
+        spec = {
+            "rotor_angle": Output((), "rad", "cumulative rotor angle"),
+            "rotor_angular_velocity": Output((), "rad/s", "rotor speed"),
+            "rotor_pose_world": Output((7,), "m", "tool-tip pose in the world"),
+            "motor_torque": Output((), "N·m", "electromagnetic torque on the rotor"),
+            "reaction_torque": Output((), "N·m", "torque on the parent about the axis"),
+            "reaction_wrench_world": Output((6,), "N, N·m", "on the parent at the mount, [F; M]"),
+        }
+        if self.gear_ratio is not None:
+            spec["output_angle"] = Output((), "rad", "angle of the output shaft")
+            spec["output_angular_velocity"] = Output((), "rad/s", "speed of the output shaft")
+        if thermal.is_thermal(self):
+            spec["winding_temperature"] = Output((), "°C", "winding temperature")
+            spec["winding_resistance"] = Output((), "Ω", "R at that temperature")
+        if self.max_winding_temperature_c is not None:
+            spec["overload"] = Output((), "", "1 above the largest winding temperature, else 0")
+        return spec
+
+    def state_spec(self) -> dict[str, Output]:
+        spec = {
+            "angle": Output((), "rad", "cumulative rotor angle, not wrapped"),
+            "angular_velocity": Output((), "rad/s", "rotor speed"),
+            "current": Output((), "A", "armature current, zero outside voltage mode"),
+            "velocity_integral_error": Output((), "rad", "the PI's integral"),
+        }
+        if thermal.is_thermal(self):
+            spec["winding_temperature"] = Output((), "°C", "winding temperature")
+        return spec
+
+    def initial_state(self) -> State:
+        state = super().initial_state()
+        if thermal.is_thermal(self):
+            state["winding_temperature"] = self.ambient_temperature_c
+        return state
+
+    def state_fields(self) -> list[str]:
+        return [name for name in self.state_spec() if name != "velocity_integral_error"]
+
+    def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+        """One step: current (with w_n), speed (with i_{n+1}), angle (with w_{n+1})."""
+        u = _like(state["angle"], boundary_inputs)
+        mode = mode_of(self, u)
+        advance = self._exact if self.integrator == "exact" else self._semi_implicit
+        new = advance(state, u, mode, dt)
+        if thermal.is_thermal(self):
+            i = new["current"]
+            tau = self._motor_torque({**state, **new}, u, mode)
+            i = select(mode.voltage, i, tau / self.kt_n_m_per_a)
+            T = state["winding_temperature"]
+            new["winding_temperature"] = thermal.next_temperature(self, T, i, dt)
+        return new
+
+    def _semi_implicit(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
+        """Semi-implicit Euler: R i and b w are implicit, all else is taken as it stands."""
+        theta, w = state["angle"], state["angular_velocity"]
+        i, integral = state["current"], state["velocity_integral_error"]
+        R, L = thermal.resistance(self, state), self.l_henry
+
+        i_next: Any = 0.0
+        if mode.voltage is not False:
+            _, ke = magnetics.constants(self, i)
+            V = terminal_voltage(self, u)
+            i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * R / L)
+            i_next = select(mode.voltage, limited_current(self, i_next), 0.0)
+        kt, _ = magnetics.constants(self, i_next)
+        tau_motor = kt * i_next
+
+        drive = command(self, u, mode, w, integral, R, dt)
+        tau = drive.torque + tau_motor
+        if self.cogging_torque_n_m is not None:
+            tau = tau + magnetics.cogging_torque(self, theta)
+        w_next = friction.next_speed(self, w, tau, u["load_torque"], drive.held_inertia, dt)
+        return {
+            "angle": theta + w_next * dt,
+            "angular_velocity": w_next,
+            "current": i_next,
+            "velocity_integral_error": drive.integral,
+        }
+
+    def _exact(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
+        """The matrix exponential of the mode's linear system."""
+        tau_load = friction.load_on_rotor(self, u["load_torque"])
+        if self.cogging_torque_n_m is not None:
+            tau_load = tau_load + magnetics.cogging_torque(self, state["angle"])
+        return exact.step(self, state, u, tau_load, mode, dt)
+
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """Angle, speed and pose; the torques at the end of the step."""
+        theta, w = state["angle"], state["angular_velocity"]
+        u = _like(theta, boundary_inputs)
+        pose, axis, tool = (
+            u["parent_pose_world"],
+            self.axis_in_parent_frame,
+            self.tool_offset_in_rotor_frame,
+        )
+        N = self.gear_ratio
+        shaft_angle = theta if N is None else theta / N
+        tau = self._motor_torque(state, u, mode_of(self, u))
+        reaction = self._reaction_torque(theta, w, tau, u["load_torque"])
+        moment = reaction * axis_in_world(pose, axis)
+        fluxes = {
+            "rotor_angle": theta,
+            "rotor_angular_velocity": w,
+            "rotor_pose_world": compose_pose(pose, axis, shaft_angle, tool),
+            "motor_torque": tau,
+            "reaction_torque": reaction,
+            "reaction_wrench_world": jnp.concatenate([jnp.zeros_like(moment), moment]),
+        }
+        if N is not None:
+            fluxes |= {"output_angle": shaft_angle, "output_angular_velocity": w / N}
+        if thermal.is_thermal(self):
+            T = state["winding_temperature"]
+            fluxes |= {
+                "winding_temperature": T,
+                "winding_resistance": thermal.resistance(self, state),
+            }
+            if self.max_winding_temperature_c is not None:
+                fluxes["overload"] = (self.max_winding_temperature_c < T).astype(T.dtype)
+        return fluxes
+
+    def _motor_torque(self, state: State, u: dict[str, Any], mode: Mode) -> Any:
+        """At this instant: kt i in voltage mode, else the torque that the drive applies."""
+        i, integral = state["current"], state["velocity_integral_error"]
+        R = thermal.resistance(self, state)
+        drive = command(self, u, mode, state["angular_velocity"], integral, R, 0.0)
+        kt, _ = magnetics.constants(self, i)
+        return select(mode.voltage, kt * i, drive.torque)
+
+    def _reaction_torque(self, theta: Any, w: Any, tau: Any, load: Any) -> Any:
+        """Torque on the parent: tau_load - d/dt (J w + Jo w / N), what the shaft does not keep."""
+        if self.cogging_torque_n_m is not None:
+            tau = tau + magnetics.cogging_torque(self, theta)
+        momentum = self.inertia_kg_m2
+        if self.output_inertia_kg_m2 is not None:
+            momentum = momentum + self.output_inertia_kg_m2 / self.gear_ratio
+        return load - momentum * friction.acceleration(self, w, tau, load)
+
+    def state_space(self, mode: str | None = None, load_input: bool = False) -> StateSpace:
+        """A, B, C, D of `mode` from its command to the rotor's speed; see `linear.state_space`."""
+        return linear.state_space(self, mode, load_input)
+
+    def transfer_function(self, mode: str | None = None) -> TransferFunction:
+        """Numerator and denominator of rotor speed over command, highest power of s first."""
+        return linear.transfer_function(self, mode)
+
+    def poles(self, mode: str | None = None) -> Complex[Array, "n"]:
+        """Poles of `mode` in 1/s, the slow one first."""
+        return linear.poles(self, mode)
+
+    def step_response(
+        self, times: Float[ArrayLike, "t"], mode: str | None = None, amplitude: float = 1.0
+    ) -> Float[Array, "t"]:
+        """Rotor speed at `times` after a step of the command from rest, exact."""
+        return linear.step_response(self, times, mode, amplitude)
+
+    def frequency_response(
+        self, omega: Float[ArrayLike, "f"], mode: str | None = None
+    ) -> Complex[Array, "f"]:
+        """G(j omega), omega in rad/s."""
+        return linear.frequency_response(self, omega, mode)
+
+    def bode(
+        self, omega: Float[ArrayLike, "f"], mode: str | None = None
+    ) -> tuple[Float[Array, "f"], Float[Array, "f"]]:
+        """Magnitude and unwrapped phase in rad at each omega in rad/s."""
+        return linear.bode(self, omega, mode)
+
+    def effective_meta(self) -> MotorMeta:
+        """`meta` with the effects that this motor was given."""
+        return dataclasses.replace(self.meta, has_cogging=self.cogging_torque_n_m is not None)
+
+    @classmethod
+    def from_datasheet(
+        cls, name: str, timestep: float, sheet: Datasheet | None = None, **figures_and_options: Any
+    ) -> "MotorNode":
+        """The motor of a data sheet. Figures are `Datasheet`'s fields; other names go to the node.
+
+        Warns (`DatasheetWarning`) when figures contradict each other: which pair, by how much.
+        `on_contradiction="raise"` makes that an error. See `datasheet.parameters_from`.
+        """
+        parameters = parameters_from(sheet, figures_and_options)
+        return cls(name, timestep, **parameters)
+
+
+def _like(value: Array, inputs: Values) -> dict[str, Any]:
+    """The inputs in the precision of the state; those that are NumPy constants stay so."""
+    return {name: entry.astype(value.dtype) for name, entry in inputs.items()}

@@ -1,0 +1,287 @@
+"""Every URDF of `example-robot-data` against Pinocchio: it loads and agrees, or is refused for a
+stated reason.
+
+MIME is called with NumPy arrays here, so that the very code that JAX traces is evaluated by
+Python in double precision: no compilation, hence sixty robots in a minute.
+`test_compiled_code_agrees_with_the_same_code_in_numpy` closes the gap. Mimic joints: Pinocchio's
+model of all joints is projected with q_all = G q + offset, M = Gᵀ M_all G. `pytest -s` shows the
+table.
+"""
+
+import dataclasses
+from importlib import metadata
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import mime.control.kinematics as kin
+
+pin = pytest.importorskip("pinocchio")
+GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
+# Both sides sum some hundred products in double precision (1e-16 each, and up to 1e3 of
+# cancellation).
+RTOL = 1e-10
+
+ROBOTS = {
+    f"{Path(str(file)).parts[-3].removesuffix('_description')}/{Path(str(file)).stem}": file
+    for file in metadata.files("example-robot-data")
+    if str(file).endswith(".urdf")
+}
+REFUSED = {
+    "romeo/romeo": "mass or inertia",
+    "ur/ur3": "has no <link>",
+    "hector/quadrotor_base": "no moving joint",
+    "iris/iris_simple": "no moving joint",
+    "alex/alex_psyonic_hands": "mimics 'index_q1', which does not exist",
+    "romeo/romeo_small": "principal moments of inertia",
+    "romeo/romeo_laas_small": "principal moments of inertia",
+}
+
+
+class Reference:
+    """The same robot in Pinocchio, spoken to in MIME's coordinates."""
+
+    def __init__(self, tree: kin.KinematicTree):
+        self.tree = tree
+        self.model = pin.buildModelFromUrdf(tree.source)
+        self.model.gravity.linear = GRAVITY
+        self.data = self.model.createData()
+        self.joints = [self.model.getJointId(name) for name in tree.link_joint_names]
+        self.G = np.zeros((self.model.nv, tree.num_joints))
+        for i, joint in enumerate(self.joints):
+            row = self.model.joints[joint].idx_v
+            self.G[row, tree.coordinate_idxs[i]] = tree.mimic_multiplier[i]
+
+    def q(self, q: np.ndarray) -> np.ndarray:
+        full = pin.neutral(self.model)
+        for i, joint in enumerate(self.joints):
+            j = self.model.joints[joint]
+            x = self.tree.mimic_multiplier[i] * q[self.tree.coordinate_idxs[i]]
+            x += self.tree.mimic_offset[i]
+            full[j.idx_q : j.idx_q + j.nq] = x if j.nq == 1 else (np.cos(x), np.sin(x))
+        return full
+
+    def mass_matrix(self, q):
+        M = pin.crba(self.model, self.data, self.q(q))
+        return self.G.T @ (np.triu(M) + np.triu(M, 1).T) @ self.G
+
+    def rnea(self, q, qd, qdd, F_ext=None):
+        args = (self.model, self.data, self.q(q), self.G @ qd, self.G @ qdd)
+        if F_ext is None:
+            return self.G.T @ pin.rnea(*args)
+        return self.G.T @ pin.rnea(*args, self._local_forces(q, F_ext))
+
+    def forward_dynamics(self, q, qd, tau, F_ext):
+        if np.array_equal(self.G.T @ self.G, np.eye(len(q))):
+            forces = self._local_forces(q, F_ext)
+            full_tau = self.G @ tau
+            return self.G.T @ pin.aba(
+                self.model, self.data, self.q(q), self.G @ qd, full_tau, forces
+            )
+        bias = self.rnea(q, qd, 0 * qd, F_ext)
+        return np.linalg.solve(self.mass_matrix(q), tau - bias)
+
+    def _local_forces(self, q, F_ext):
+        """World axes at the centre of mass -> Pinocchio's joint frames."""
+        pin.forwardKinematics(self.model, self.data, self.q(q))
+        forces = pin.StdVec_Force()
+        forces.extend([pin.Force.Zero() for _ in range(self.model.njoints)])
+        for joint, wrench in zip(self.joints, F_ext, strict=True):
+            R = self.data.oMi[joint].rotation
+            f, n = R.T @ wrench[:3], R.T @ wrench[3:]
+            forces[joint] = pin.Force(f, n + np.cross(self.model.inertias[joint].lever, f))
+        return forces
+
+    def frame_transforms(self, q):
+        pin.framesForwardKinematics(self.model, self.data, self.q(q))
+        ids = [self.model.getFrameId(name, pin.FrameType.BODY) for name in self.tree.frame_names]
+        return np.array([self.data.oMf[i].homogeneous for i in ids])
+
+    def com_jacobian(self, q, link_idx):
+        joint = self.joints[link_idx]
+        pin.computeJointJacobians(self.model, self.data, self.q(q))
+        J = pin.getJointJacobian(self.model, self.data, joint, pin.LOCAL_WORLD_ALIGNED)
+        c = self.data.oMi[joint].rotation @ self.model.inertias[joint].lever
+        return np.vstack([J[:3] - pin.skew(c) @ J[3:], J[3:]]) @ self.G
+
+    def origin_acceleration(self, q, qd, link_idx):
+        joint = self.joints[link_idx]
+        pin.forwardKinematics(
+            self.model, self.data, self.q(q), self.G @ qd, np.zeros(self.model.nv)
+        )
+        a = pin.getClassicalAcceleration(self.model, self.data, joint, pin.LOCAL_WORLD_ALIGNED)
+        return a.vector
+
+
+def load(name: str, **options) -> kin.KinematicTree:
+    return kin.parse_urdf(ROBOTS[name].locate(), **options)
+
+
+def configurations(tree: kin.KinematicTree) -> dict[str, np.ndarray]:
+    """Where a joint can stand: zero, its stops, turned around, many turns on, anywhere."""
+    rng = np.random.default_rng(len(tree.link_names))
+    lower, upper = np.clip(tree.joint_limits, -np.pi, np.pi).T
+    return {
+        "zero": np.zeros(tree.num_joints),
+        "lower stops": lower,
+        "upper stops": upper,
+        "half turn": np.full(tree.num_joints, np.pi),
+        "far": rng.uniform(-100.0, 100.0, tree.num_joints),
+        "random 1": rng.uniform(lower, upper),
+        "random 2": rng.uniform(lower, upper),
+    }
+
+
+def error(ours, theirs) -> float:
+    """Largest deviation, relative to the largest entry."""
+    return float(np.max(np.abs(ours - theirs)) / max(np.max(np.abs(theirs)), 1e-300))
+
+
+def errors(tree: kin.KinematicTree, q: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+    reference, n, tip = Reference(tree), tree.num_joints, tree.num_links - 1
+    # Fast motion, so that Coriolis torques are not lost beside gravity.
+    qd, qdd, tau = 10.0 * rng.normal(size=(3, n))
+    F_ext = 10.0 * rng.normal(size=(tree.num_links, 6))
+    T = kin.joint_to_world_transforms(tree, q)
+    frames = np.array(
+        [
+            (np.eye(4) if link_idx < 0 else T[link_idx]) @ offset
+            for link_idx, offset in map(tree.frame, tree.frame_names)
+        ]
+    )
+    zero = np.zeros(n)
+    # Solving M x = b loses log10(cond M) digits, whoever does it, so count the loss beyond that.
+    # It matters where links without inertia line up: human at its stops (cond M 1e13), icub at
+    # q = 0 and half a turn (1e17: singular, its forward dynamics is in effect not compared there).
+    M = reference.mass_matrix(q)
+    solving = max(1.0, 100.0 * np.finfo(float).eps * np.linalg.cond(M) / RTOL)
+    return {
+        "fk": error(frames, reference.frame_transforms(q)),
+        "jacobian": error(kin.frame_jacobian(tree, q, tip), reference.com_jacobian(q, tip)),
+        "mass": error(kin.mass_matrix(tree, q), M),
+        "bias": error(kin.nonlinear_bias(tree, q, qd, GRAVITY), reference.rnea(q, qd, zero)),
+        "inverse": error(
+            kin.rnea(tree, q, qd, qdd, GRAVITY, F_ext), reference.rnea(q, qd, qdd, F_ext)
+        ),
+        "forward": error(
+            kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext),
+            reference.forward_dynamics(q, qd, tau, F_ext),
+        )
+        / solving,
+    }
+
+
+def show(name: str, text: str) -> None:
+    print(f"\n{name:32s} {text}", end="")
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_published_robot_agrees_or_is_refused_for_a_reason(name):
+    if name in REFUSED:
+        with pytest.raises(kin.UrdfError) as refusal:
+            load(name)
+        message = str(refusal.value).removeprefix(str(ROBOTS[name].locate()))
+        show(name, f"refused{message}")
+        assert REFUSED[name] in message
+        return
+    tree = load(name)
+    rng = np.random.default_rng(0)
+    worst: dict[str, float] = {}
+    for q in configurations(tree).values():
+        for what, value in errors(tree, q, rng).items():
+            worst[what] = max(worst.get(what, 0.0), value)
+    figures = "  ".join(f"{what} {value:.0e}" for what, value in worst.items())
+    show(name, f"{tree.num_joints:3d} joints {tree.num_links:3d} links  {figures}")
+    assert max(worst.values()) < RTOL, worst
+
+
+def test_the_package_holds_the_robots_that_this_comparison_is_about():
+    assert len(ROBOTS) == 69
+    assert len(ROBOTS) - len(REFUSED) >= 20
+
+
+def test_unphysical_inertias_are_computed_as_pinocchio_does_when_allowed():
+    tree = load("romeo/romeo_small", allow_unphysical_inertia=True)
+    assert any("principal moments" in note for note in tree.ignored)
+    q = configurations(tree)["random 1"]
+    assert error(kin.mass_matrix(tree, q), Reference(tree).mass_matrix(q)) < RTOL
+
+
+@pytest.mark.parametrize("name", ["panda/panda", "tiago/tiago_no_hand", "talos_data/talos_full_v2"])
+def test_jacobian_rates_and_energies_agree(name):
+    tree = load(name)
+    reference = Reference(tree)
+    rng = np.random.default_rng(1)
+    q, qd = configurations(tree)["random 1"], rng.normal(size=tree.num_joints)
+    for i in range(tree.num_links):
+        assert error(kin.frame_jacobian(tree, q, i), reference.com_jacobian(q, i)) < RTOL
+        rate = kin.frame_jacobian_dot_qd_at(tree, q, qd, tree.link_names[i])
+        # The first links have no such acceleration at all: compare with the scale of qd².
+        assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, i))) < RTOL * (qd @ qd)
+    model, data = reference.model, reference.data
+    T = pin.computeKineticEnergy(model, data, reference.q(q), reference.G @ qd)
+    assert kin.kinetic_energy(tree, q, qd) == pytest.approx(T, rel=RTOL)
+    other = configurations(tree)["random 2"]
+    V = [pin.computePotentialEnergy(model, data, reference.q(x)) for x in (q, other)]
+    ours = [kin.potential_energy(tree, x, GRAVITY) for x in (q, other)]
+    assert ours[0] - ours[1] == pytest.approx(V[0] - V[1], rel=RTOL)
+
+
+@pytest.mark.parametrize("name", ["panda/panda", "baxter/baxter", "pr2/pr2"])
+def test_mimic_joints_agree_with_pinocchios_own_mimic_model(name):
+    tree = load(name)
+    model = pin.buildModelFromUrdf(tree.source, mimic=True)
+    assert model.nv == tree.num_joints < tree.num_links
+    q = configurations(tree)["random 1"]
+    full, order = pin.neutral(model), []
+    for c, joint in enumerate(map(model.getJointId, tree.joint_names)):
+        j = model.joints[joint]
+        full[j.idx_q : j.idx_q + j.nq] = q[c] if j.nq == 1 else (np.cos(q[c]), np.sin(q[c]))
+        order.append(j.idx_v)
+    M = pin.crba(model, model.createData(), full)
+    M = (np.triu(M) + np.triu(M, 1).T)[np.ix_(order, order)]
+    assert error(kin.mass_matrix(tree, q), M) < RTOL
+
+
+def test_armature_agrees_in_all_three_algorithms():
+    tree = load("ur/ur5_robot")
+    gear, rotor = np.full(6, 100.0), np.linspace(1e-5, 6e-5, 6)
+    tree = dataclasses.replace(tree, gear_ratio=gear, rotor_inertia=rotor)
+    reference = Reference(tree)
+    reference.model.armature = gear**2 * rotor
+    q = configurations(tree)["random 1"]
+    found = errors_with(tree, reference, q)
+    assert max(found) < RTOL
+
+
+def errors_with(tree, reference, q):
+    rng = np.random.default_rng(2)
+    qd, qdd, tau = rng.normal(size=(3, tree.num_joints))
+    no_wrench = np.zeros((tree.num_links, 6))
+    return (
+        error(kin.mass_matrix(tree, q), reference.mass_matrix(q)),
+        error(kin.rnea(tree, q, qd, qdd, GRAVITY), reference.rnea(q, qd, qdd)),
+        error(
+            kin.forward_dynamics(tree, q, qd, tau, GRAVITY),
+            reference.forward_dynamics(q, qd, tau, no_wrench),
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", ["ur/ur5_robot", "panda/panda", "a1/a1"])
+def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
+    tree = load(name)
+    rng = np.random.default_rng(3)
+    q = configurations(tree)["random 1"]
+    qd, tau = rng.normal(size=(2, tree.num_joints))
+
+    @jax.jit
+    def compiled(q, qd, tau):
+        return kin.forward_dynamics(tree, q, qd, tau, GRAVITY), kin.mass_matrix(tree, q)
+
+    qdd, M = compiled(*map(jnp.asarray, (q, qd, tau)))
+    assert error(qdd, kin.forward_dynamics(tree, q, qd, tau, GRAVITY)) < RTOL
+    assert error(M, kin.mass_matrix(tree, q)) < RTOL

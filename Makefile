@@ -24,8 +24,9 @@ export JAX_PLATFORMS ?= cpu
 
 setup: .venv/.tests  ## the environment with all that the tests need
 
-demo: .venv/.runtime  ## run the main job; writes pictures to demo_output/
+demo: .venv/.runtime  ## run the main job; writes pictures and results to demo_output/
 	$(BIN)/python examples/two_nodes.py --out demo_output
+	$(BIN)/python examples/rotor_on_arm.py --out demo_output
 
 lint: .venv/.tests
 	$(BIN)/ruff format --check .
@@ -40,6 +41,8 @@ verify: .venv/.tests  ## the verification benchmarks alone
 
 bench: .venv/.tests  ## ratios against hand-written code and peers, on this machine
 	$(BIN)/python benchmarks/graph_overhead.py
+	$(BIN)/python benchmarks/motor.py
+	$(BIN)/python benchmarks/arm.py
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist

@@ -20,7 +20,7 @@ PARAMETERS = (1e-4, 0.05, 1.0, 1e-3, 5e-4)
 
 
 def by_hand(parameters, V, steps):
-    """Seed 000's voltage mode and nothing else."""
+    """MIME-NODE-100's voltage mode and nothing else."""
     J, k, R, L, b = parameters
 
     def step(x, _):

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
+from mime.control.kinematics.aba import articulated_bodies
 
 pin = pytest.importorskip("pinocchio")
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
@@ -285,3 +286,41 @@ def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
     qdd, M = compiled(*map(jnp.asarray, (q, qd, tau)))
     assert error(qdd, kin.forward_dynamics(tree, q, qd, tau, GRAVITY)) < RTOL
     assert error(M, kin.mass_matrix(tree, q)) < RTOL
+
+
+# An arm, four legs, a lift under an arm and a head, a humanoid.
+@pytest.mark.parametrize(
+    "name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand", "g1/g1_29dof_rev_1_0"]
+)
+def test_articulated_bodies_agree_on_real_robots(name):
+    check_articulated_bodies(load(name))
+
+
+def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path):
+    rng = np.random.default_rng(0)
+    parts = ['<robot name="snake"><link name="l0"/>']
+    for i in range(1, 31):
+        x, y, z = rng.normal(0, 0.1, 3)
+        roll, pitch, yaw = rng.normal(0, 1, 3)
+        parts.append(
+            f'<link name="l{i}"><inertial><origin xyz="{x} {y} {z}"/><mass value="1"/>'
+            '<inertia ixx="0.02" iyy="0.02" izz="0.01" ixy="0" ixz="0.001" iyz="0"/></inertial>'
+            f'</link><joint name="j{i}" type="{"prismatic" if i % 7 == 0 else "revolute"}">'
+            f'<parent link="l{i - 1}"/><child link="l{i}"/><limit effort="1" velocity="1"/>'
+            f'<origin xyz="{z} {x} 0.2" rpy="{roll} {pitch} {yaw}"/><axis xyz="0 0.6 0.8"/></joint>'
+        )
+    path = tmp_path / "snake.urdf"
+    path.write_text("".join(parts) + "</robot>")
+    check_articulated_bodies(kin.parse_urdf(path))
+
+
+def check_articulated_bodies(tree):
+    reference, n = Reference(tree), tree.num_joints
+    rng = np.random.default_rng(4)
+    compiled = jax.jit(lambda *args: articulated_bodies(tree, *args, GRAVITY, F_ext, None))
+    qd, tau = 10.0 * rng.normal(size=(2, n))
+    F_ext = 10.0 * rng.normal(size=(tree.num_links, 6))
+    for q in configurations(tree).values():
+        theirs = reference.forward_dynamics(q, qd, tau, F_ext)
+        allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(reference.mass_matrix(q)))
+        assert error(compiled(*map(jnp.asarray, (q, qd, tau))), theirs) < allowed

@@ -176,7 +176,7 @@ def test_ver104_coast_and_short_circuit_brake(record_figure):
     record_figure("brake", error)
     assert error < 1e-12
     auto = run(motor(), {"commanded_voltage": 0.0}, steps, angular_velocity=w0)
-    assert auto["angular_velocity"][-1] > 0.6 * w0  # seed 000: zero volts is no command, it coasts
+    assert auto["angular_velocity"][-1] > 0.6 * w0  # in auto mode zero volts is no command
     assert brake["angular_velocity"][-1] < 0.1 * w0
 
 

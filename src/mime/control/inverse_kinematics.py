@@ -31,7 +31,8 @@ PoseLike = Real[ArrayLike, "7"] | Sequence[float | int]
 LARGEST_STEP = 1.0
 """rad or m, of a joint in one iteration: farther, the linearised error says nothing."""
 STALLED_ITERATIONS = 10
-"""So many in a row that win less than 1 % of the error: a minimum that is not the target."""
+SMALLEST_GAIN = 1e-3
+"""So many iterations in a row that win less than this part of |W e|²: a minimum, not the target."""
 
 
 class IKResult(eqx.Module):
@@ -206,13 +207,12 @@ def _solve_traced(
         better = ratio < 1.0
         here = _choose(better, new, s.here)
         damping = s.damping * jnp.where(better, 0.25, 4.0)
-        stalled = jnp.where(ratio < 0.99, 0, s.stalled + 1)
+        stalled = jnp.where(ratio < 1.0 - SMALLEST_GAIN, 0, s.stalled + 1)
         iterations = s.iterations + 1
         over = (stalled >= STALLED_ITERATIONS) | (iterations[0] > fixed["max_iterations"])
         step = _bounded_step(
-            here.WJ.T @ here.WJ,
+            _damped(here, damping * _cost(here) + jnp.finfo(q0.dtype).eps),
             here.WJ.T @ here.We,
-            damping * _cost(here) + jnp.finfo(q0.dtype).eps,
             jnp.maximum(low - here.q, -LARGEST_STEP),
             jnp.minimum(high - here.q, LARGEST_STEP),
         )
@@ -268,12 +268,11 @@ def _result(
     best = found.best
     e = _error(best.pose, given["target_pose"], given["offset"])
     known = jax.lax.stop_gradient(e)
-    step = _bounded_step(
-        best.WJ.T @ best.WJ,
+    step = _solve_free(
+        _damped(best, float(jnp.finfo(e.dtype).eps) ** 0.75),
         best.WJ.T @ (w * (e - known)[: len(w)]),
-        float(jnp.finfo(e.dtype).eps) ** 0.75,
-        jnp.where(best.q > low, -jnp.inf, 0.0),
-        jnp.where(best.q < high, jnp.inf, 0.0),
+        jnp.zeros_like(best.q),
+        (best.q <= low) | (best.q >= high),
     )
     return IKResult(
         given["q0"].at[chain].set(best.q + step),
@@ -284,24 +283,31 @@ def _result(
     )
 
 
-def _bounded_step(A: Array, g: Array, damping: Any, low: Array, high: Array) -> Array:
-    """Δq with (A + λ) Δq = g and low <= Δq <= high.
+def _bounded_step(A: Array, g: Array, low: Array, high: Array) -> Array:
+    """Δq with A Δq = g and low <= Δq <= high.
 
     What would go beyond is put on its bound, and the others are solved for anew: twice, which
     leaves little for the last clip to cut.
     """
-    A = A + damping * jnp.eye(len(g), dtype=A.dtype)
-    held = jnp.zeros(len(g), bool)
-    step = jnp.zeros_like(g)
-    for _ in range(3):
-        free = ~held
-        rest = jnp.where(held, step, g - A @ jnp.where(held, step, 0.0))
-        both = free[:, None] & free[None, :]
-        A_free = jnp.where(both, A, 0.0) + jnp.diag(held.astype(A.dtype))
-        step = jax.scipy.linalg.solve(A_free, rest, assume_a="pos")
-        held = held | (step < low) | (step > high)
-        step = jnp.clip(step, low, high)
-    return step
+
+    def once(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        step, held = carry
+        step = _solve_free(A, g, jnp.where(held, step, 0.0), held)
+        return jnp.clip(step, low, high), held | (step < low) | (step > high)
+
+    return jax.lax.fori_loop(0, 3, once, (jnp.zeros_like(g), jnp.zeros(len(g), bool)))[0]
+
+
+def _solve_free(A: Array, g: Array, step: Array, held: Array) -> Array:
+    """`step` where it is held; elsewhere what solves A Δq = g given that."""
+    rest = jnp.where(held, step, g - A @ step)
+    both = ~held[:, None] & ~held[None, :]
+    A_free = jnp.where(both, A, 0.0) + jnp.diag(held.astype(A.dtype))
+    return jax.scipy.linalg.solve(A_free, rest, assume_a="pos")
+
+
+def _damped(point: _Point, damping: Any) -> Array:
+    return point.WJ.T @ point.WJ + damping * jnp.eye(len(point.q), dtype=point.q.dtype)
 
 
 def _chain(tree: KinematicTree, frame_name: str) -> np.ndarray:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from mime.core.folding import jit_folding
 from mime.core.signals import (
     Constant,
     Inputs,
@@ -165,25 +166,10 @@ class Variants:
             }
 
         shared = self.simulation.with_parameters(self.parameters[False])
-        shared._checked_initial(self.initial[False])
-
-        def one(parameters: Any, initial: Any) -> tuple[Simulation, SimulationState]:
-            variant = shared.with_parameters(parameters)
-            overrides = {
-                n: {**self.initial[False].get(n, {}), **initial.get(n, {})}
-                for n in {*self.initial[False], *initial}
-            }
-            return variant, variant.init_state(overrides)
-
-        parameters, initial = take(self.parameters[True]), take(self.initial[True])
-        if parameters or initial:
-            _, state = eqx.filter_vmap(one)(parameters, initial)
-        else:
-            one_state = one({}, {})[1]
-            state = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(members), *x.shape)), one_state)
-        first = state.step[0]
-        state = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), state)
-        state = eqx.tree_at(lambda s: s.step, state, first)
+        parameters = take(self.parameters[True])
+        state = _initial_states(
+            shared, parameters, take(self.initial[True]), self.initial[False], size=len(members)
+        )
         parameters = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), parameters)
         signals = {
             node: {
@@ -195,3 +181,27 @@ class Variants:
             for node, fields in self.signals.items()
         }
         return Block(shared, parameters, state, signals)
+
+
+def _states(
+    shared: Simulation, parameters: Any, varied: Any, common: Any, *, size: int
+) -> SimulationState:
+    """The members' initial states, batch axis last in all but the step counter."""
+
+    def one(parameters: Any, varied: Any) -> SimulationState:
+        names = {*common, *varied}
+        overrides = {n: {**common.get(n, {}), **varied.get(n, {})} for n in names}
+        return shared.with_parameters(parameters).init_state(overrides)
+
+    if not (parameters or varied):
+        state = one({}, {})
+        return jax.tree.map(lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)), state)
+    return jax.vmap(one, out_axes=-1)(parameters, varied)
+
+
+_compiled_states = jit_folding(_states, static_argnames=("size",))
+
+
+def _initial_states(*args: Any, size: int) -> SimulationState:
+    state = _compiled_states(*args, size=size)
+    return eqx.tree_at(lambda s: s.step, state, state.step[0])

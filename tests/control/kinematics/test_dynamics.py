@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
+from mime.control.kinematics.aba import articulated_bodies
 from mime.core.pose import quat_from_matrix
 from mime.models import model_path
 
@@ -236,3 +237,118 @@ def test_energy_is_conserved_by_the_equations_of_motion(desktop):
     qdd = kin.forward_dynamics(desktop, q, qd, tau, GRAVITY)
     _, power = jax.jvp(energy, (q, qd), (qd, qdd))
     np.testing.assert_allclose(power, qd @ tau, rtol=1e-9)
+
+
+def tree_of(tmp_path, parents, slides=(), mimics=None):
+    """A robot with these parents (-1: the root) and no number that is 0 or 1 by accident."""
+    rng = np.random.default_rng(len(parents))
+    text = lambda x: " ".join(f"{v:.6f}" for v in x)  # noqa: E731
+    parts = ['<robot name="made"><link name="root"/>']
+    for i, parent in enumerate(parents):
+        above = "root" if parent < 0 else f"l{parent}"
+        x, y, z = rng.uniform(0.01, 0.02, 3)
+        parts.append(
+            f'<link name="l{i}"><inertial><origin xyz="{text(rng.normal(0, 0.1, 3))}"/>'
+            f'<mass value="{rng.uniform(0.5, 2):.4f}"/><inertia ixx="{y + z}" iyy="{x + z}" '
+            f'izz="{x + y}" ixy="0.001" ixz="-0.002" iyz="0.001"/></inertial></link>'
+            f'<joint name="j{i}" type="{"prismatic" if i in slides else "revolute"}">'
+            f'<parent link="{above}"/><child link="l{i}"/><limit effort="1" velocity="1"/>'
+            f'<origin xyz="{text(rng.normal(0, 0.2, 3))}" rpy="{text(rng.normal(0, 1, 3))}"/>'
+            f'<axis xyz="{text(rng.normal(0, 1, 3))}"/>'
+            + (f'<mimic joint="{mimics[i]}"/>' if mimics and i in mimics else "")
+            + "</joint>"
+        )
+    path = tmp_path / "made.urdf"
+    path.write_text("".join(parts) + "</robot>")
+    tree = kin.parse_urdf(path)
+    n = tree.num_joints
+    return dataclasses.replace(tree, gear_ratio=np.full(n, 50.0), rotor_inertia=np.full(n, 1e-6))
+
+
+TREES = {
+    "one joint": ([-1], []),
+    "chain": (range(-1, 6), []),
+    "chain that also slides": (range(-1, 6), [1, 4]),
+    "slider": ([-1, 0], [0, 1]),
+    "branches": ([-1, 0, 1, 2, 1, 4, 0, 6, -1, 8], [4]),
+}
+
+
+@pytest.mark.parametrize("which", TREES)
+def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
+    """Two algorithms that share no step but the frames; NumPy arguments take the mass matrix."""
+    tree = tree_of(tmp_path, *TREES[which])
+    n = tree.num_joints
+    rng = np.random.default_rng(0)
+    q, qd, tau, d = rng.normal(size=(4, n))
+    gravity, F = np.array([0.3, -0.2, -9.81]), rng.normal(size=(n, 6))
+    for F_ext, diagonal in ((None, None), (F, None), (None, d**2), (F, d**2)):
+        expected = kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal)
+        variables = jax.tree.map(jnp.asarray, (q, qd, tau, gravity, F_ext, diagonal))
+        found = jax.jit(lambda *args: articulated_bodies(tree, *args))(*variables)
+        # cond(M) < 1e4: that many digits of 1e-16 are lost by solving.
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
+
+
+def test_articulated_bodies_have_the_gradients_of_the_mass_matrix(tmp_path):
+    tree = tree_of(tmp_path, *TREES["branches"])
+    q, qd, tau = map(jnp.asarray, np.random.default_rng(1).normal(size=(3, tree.num_joints)))
+
+    def by_mass_matrix(q, qd, tau):
+        M, bias = kin.mass_matrix(tree, q), kin.nonlinear_bias(tree, q, qd, GRAVITY)
+        return jnp.linalg.solve(M, tau - bias)
+
+    def by_bodies(q, qd, tau):
+        return articulated_bodies(tree, q, qd, tau, GRAVITY, None, None)
+
+    expected = jax.jit(jax.jacfwd(by_mass_matrix, argnums=(0, 1, 2)))(q, qd, tau)
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        found = jax.jit(jacobian(by_bodies, argnums=(0, 1, 2)))(q, qd, tau)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.max(np.abs(theirs)))
+
+
+@pytest.fixture(scope="module")
+def snake(tmp_path_factory):
+    return tree_of(tmp_path_factory.mktemp("snake"), range(-1, 29))
+
+
+def test_a_deep_chain_takes_the_articulated_bodies_at_a_size_that_does_not_grow(snake, tmp_path):
+    def operations(tree):
+        q = jnp.zeros(tree.num_joints)
+        jaxpr = jax.make_jaxpr(lambda q: kin.forward_dynamics(tree, q, q, q, GRAVITY))(q)
+        return len(jaxpr.eqns), any(e.primitive.name == "scan" for e in jaxpr.eqns)
+
+    shorter = tree_of(tmp_path, range(-1, 19))
+    assert operations(snake) == operations(shorter)
+    assert operations(snake)[1]
+    assert not operations(tree_of(tmp_path, range(-1, 6)))[1]
+    # A mimicking joint couples distant links: that needs the mass matrix.
+    assert not operations(tree_of(tmp_path, range(-1, 14), mimics={12: "j3"}))[1]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_deep_chain_keeps_its_precision(snake, dtype):
+    q = jnp.zeros(30, dtype)
+    assert kin.forward_dynamics(snake, q, q, q, GRAVITY).dtype == dtype
+
+
+def test_a_deep_chain_in_a_batch_equals_one_by_one(snake):
+    q, qd, tau = np.random.default_rng(2).normal(size=(3, 30, 3))
+
+    def step(q, qd, tau):
+        return kin.forward_dynamics(snake, q, qd, tau, GRAVITY)
+
+    batched = jax.jit(jax.vmap(step, in_axes=-1, out_axes=-1))(*map(jnp.asarray, (q, qd, tau)))
+    alone = np.stack([step(q[:, b], qd[:, b], tau[:, b]) for b in range(3)], axis=-1)
+    np.testing.assert_allclose(batched, alone, rtol=0, atol=1e-9 * np.max(np.abs(alone)))
+
+
+@pytest.mark.parametrize("angle", [0.0, np.pi / 2, np.pi])
+def test_gradients_of_a_deep_chain_are_finite_where_a_joint_can_stand(snake, angle):
+    def last(masses, q):
+        tree = dataclasses.replace(snake, masses=masses)
+        return kin.forward_dynamics(tree, q, q, 0 * q, GRAVITY)[-1]
+
+    gradients = jax.grad(last, argnums=(0, 1))(jnp.asarray(snake.masses), jnp.full(30, angle))
+    assert all(jnp.all(jnp.isfinite(g)) and jnp.any(g != 0) for g in gradients)

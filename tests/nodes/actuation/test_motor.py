@@ -69,7 +69,7 @@ quick_update = jax.jit(_update, compiler_options=QUICK)
 
 
 def seed_000(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
-    """Seed 000's formulas, word for word."""
+    """MIME-NODE-100's formulas, written out."""
     u = {name: inputs.get(name, 0.0) for name in ("commanded_torque", "commanded_voltage")}
     w_des, load = inputs.get("commanded_velocity", 0.0), inputs.get("load_torque", 0.0)
     theta, w, i = state["angle"], state["angular_velocity"], state["current"]

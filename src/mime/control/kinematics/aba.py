@@ -3,22 +3,44 @@
 Its cost grows with the number of links, where that of a mass matrix grows with its square.
 """
 
-from .rnea import link_motions, link_wrenches
-from .scalar import Scalar, add, mul, reciprocal, sub, unpack
-from .spatial import ZERO, Frame, MassMoments, Vector, Wrench
-from .tree import KinematicTree, joint_axes, joint_motion
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .recursion import columns, inward, outward, runs
+from .rnea import LinkMotion, move_link, wrench_at_link_origin
+from .scalar import Array, add, mul, reciprocal, sub, unpack
+from .spatial import (
+    IDENTITY,
+    ZERO,
+    ArticulatedInertia,
+    Frame,
+    Matrix,
+    Motion,
+    Vector,
+    Wrench,
+    acceleration_gradient,
+    moments_about_origin,
+    turned_about,
+)
+from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
+
+NO_WRENCH = Wrench(ZERO, ZERO)
+WEIGHTLESS = ArticulatedInertia(*[Matrix([ZERO] * 3)] * 3)
 
 
 def articulated_bodies(
     tree: KinematicTree,
-    X: list[Frame],
-    masses: list[MassMoments],
-    qd: list[Scalar],
-    tau: list[Scalar],
-    gravity: Vector,
-    F_ext: list[Wrench] | None,
-    diagonal: list[Scalar],
-) -> list[Scalar]:
+    q: Float[Array, " joints"],
+    qd: Float[Array, " joints"],
+    tau: Float[Array, " joints"],
+    gravity_world: Float[Array, "3"],
+    F_ext: Float[Array, "links 6"] | None,
+    diagonal: Float[Array, " joints"] | None,
+) -> Float[jax.Array, " joints"]:
     """q̈ of a tree without mimic joints. From the tips to the root,
 
         U_i = I_i S_i                                 wrench that moves joint i alone
@@ -36,26 +58,61 @@ def articulated_bodies(
     p_i starts as the wrench that link i needs when q̈ = 0, and a_i is the acceleration beyond that
     motion: gravity and the velocity products then appear in p alone.
     """
-    n = tree.num_links
-    motions = link_motions(tree, X, qd, [0.0] * n, -gravity)
-    p = link_wrenches(tree, X, masses, motions, F_ext)
-    I = [mass.articulated() for mass in masses]  # noqa: E741, the book's name
-    S = [joint_motion(tree, i, axis) for i, axis in enumerate(joint_axes(tree))]
-    U = [Wrench(ZERO, ZERO)] * n
-    inverse_D, u = [0.0] * n, [0.0] * n
-    resistance = [add(a, d) for a, d in zip(unpack(tree.armature), diagonal, strict=True)]
-    for i in reversed(range(n)):
-        U[i] = I[i].wrench(*S[i])
-        inverse_D[i] = reciprocal(add(U[i].power(*S[i]), resistance[i]))
-        u[i] = sub(tau[i], p[i].power(*S[i]))
-        parent = tree.parent_idxs[i]
-        if parent >= 0:
-            I[parent] = I[parent] + X[i].articulated(I[i].released(U[i], inverse_D[i]))
-            p[parent] = p[parent] + X[i].wrench(p[i] + U[i] * mul(inverse_D[i], u[i]))
-    a: list[tuple[Vector, Vector]] = []
-    qdd: list[Scalar] = []
-    for i, parent in enumerate(tree.parent_idxs):
-        linear, angular = (ZERO, ZERO) if parent < 0 else X[i].motion_of_child(*a[parent])
-        qdd.append(mul(inverse_D[i], sub(u[i], U[i].power(linear, angular))))
-        a.append((linear + S[i][0] * qdd[i], angular + S[i][1] * qdd[i]))
-    return qdd
+    given = jax.tree.leaves((tree, q, qd, tau, gravity_world, F_ext, diagonal))
+    dtype = jnp.result_type(jnp.float32, *(x for x in given if isinstance(x, jax.Array)))
+    q, qd, tau = (jnp.asarray(x, dtype) for x in (q, qd, tau))
+    X, S = _joints(tree, q, dtype)
+    mass = moments_about_origin(
+        columns(tree.masses, dtype),
+        Vector(columns(tree.coms, dtype)),
+        Matrix(map(Vector, columns(tree.inertias, dtype))),
+    )
+    resistance = columns(tree.armature, dtype)
+    if diagonal is not None:
+        resistance = add(resistance, columns(diagonal, dtype))
+
+    def move(parent: tuple[Vector, Vector, Vector], link: Any) -> tuple[Vector, Vector, Vector]:
+        (w, w_dot, a), (X, S, qd) = parent, link
+        moving = LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
+        return move_link(moving, X, S, qd, 0.0)[:3]
+
+    def release(
+        beyond: tuple[ArticulatedInertia, Wrench], link: Any
+    ) -> tuple[tuple[ArticulatedInertia, Wrench], Any]:
+        X, S, I, p, tau, resistance = link  # noqa: E741
+        I, p = I + beyond[0], p + beyond[1]  # noqa: E741
+        U = I.wrench(S)
+        inverse_D = reciprocal(add(U.power(S), resistance))
+        u = sub(tau, p.power(S))
+        share = I.released(U, inverse_D), p + U * mul(inverse_D, u)
+        return (X.articulated(share[0]), X.wrench(share[1])), (U, inverse_D, u)
+
+    def accelerate(parent: tuple[Motion, Any], link: Any) -> tuple[Motion, Any]:
+        X, S, U, inverse_D, u = link
+        a = X.motion_of_child(parent[0])
+        qdd = mul(inverse_D, sub(u, U.power(a)))
+        return a + S * qdd, qdd
+
+    tree_runs = runs(tree.parent_idxs)
+    at_rest = ZERO, ZERO, -Vector(unpack(gravity_world))
+    w, w_dot, a = outward(tree_runs, move, at_rest, (X, S, qd), dtype)
+    p = mass.inertial_wrench(a, acceleration_gradient(w, w_dot))
+    if F_ext is not None:
+        R_world = outward(tree_runs, lambda R, X: R @ X.R, IDENTITY, X, dtype)
+        F = columns(F_ext, dtype)
+        wrench = Wrench(Vector(F[:3]), Vector(F[3:]))
+        p = p - wrench_at_link_origin(R_world, Vector(columns(tree.coms, dtype)), wrench)
+    bodies = (X, S, mass.articulated(), p, tau, resistance)
+    U, inverse_D, u = inward(tree_runs, release, (WEIGHTLESS, NO_WRENCH), bodies, dtype)
+    no_more: tuple[Motion, Any] = Motion(ZERO, ZERO), 0.0
+    return outward(tree_runs, accelerate, no_more, (X, S, U, inverse_D, u), dtype)[1]
+
+
+def _joints(tree: KinematicTree, q: jax.Array, dtype: Any) -> tuple[Frame, Motion]:
+    """X_i(q) and S_i as columns, turning and sliding joints in one formula."""
+    slides = columns(np.equal(tree.joint_types, JOINT_TYPE_PRISMATIC).astype(float), dtype)
+    turns = sub(1.0, slides)
+    R, r = frame_from_matrix(columns(tree.joint_frames, dtype))
+    u = Vector(columns(tree.joint_axes_local, dtype))
+    X = Frame(turned_about(R, u, mul(turns, q)), r + (R @ u) * mul(slides, q))
+    return X, Motion(u * slides, u * turns)

@@ -6,8 +6,7 @@ from .scalar import Array, Scalar, add, mul, pack, unpack
 from .spatial import Frame, MassMoments
 from .tree import (
     KinematicTree,
-    joint_axes,
-    joint_motion,
+    joint_motions,
     joint_transforms,
     link_mass_moments,
 )
@@ -26,17 +25,17 @@ def composite_rigid_bodies(
     is never traced.
     """
     M: list[list[Scalar]] = [[0.0] * (c + 1) for c in range(tree.num_joints)]
-    S = [joint_motion(tree, i, u) for i, u in enumerate(joint_axes(tree))]
+    S = joint_motions(tree)
     multiplier = unpack(tree.mimic_multiplier)
     Ic = list(masses)
     for i in reversed(range(tree.num_links)):
         parent = tree.parent_idxs[i]
         if parent >= 0:
             Ic[parent] = Ic[parent] + X[i].mass(Ic[i])
-        f = Ic[i].momentum(*S[i])
+        f = Ic[i].momentum(S[i])
         j = i
         while j >= 0:
-            entry = mul(mul(multiplier[i], multiplier[j]), f.power(*S[j]))
+            entry = mul(mul(multiplier[i], multiplier[j]), f.power(S[j]))
             row, column = sorted((tree.coordinate_idxs[i], tree.coordinate_idxs[j]), reverse=True)
             # A joint and its mimic on one branch: M_ij and M_ji fall on the same diagonal entry.
             twice = 2.0 if i != j and row == column else 1.0

@@ -31,7 +31,7 @@ def link_frames(tree: KinematicTree, X: list[Frame]) -> list[Frame]:
     return frames
 
 
-def com_frames(tree: KinematicTree, q) -> list[Frame]:
+def com_frames(tree: KinematicTree, q: Array) -> list[Frame]:
     """Axes of the link, at its centre of mass."""
     frames = link_frames(tree, joint_transforms(tree, q))
     coms = unpack(tree.coms)
@@ -113,7 +113,7 @@ def frame_jacobian_dot_qd_at(
     return _jacobian_dot_qd(tree, q, qd, *_point_of_frame(tree, frame_name, point_in_frame))
 
 
-def _jacobian(tree: KinematicTree, q, link_idx: int, point_in_link: Vector) -> Array:
+def _jacobian(tree: KinematicTree, q: Array, link_idx: int, point_in_link: Vector) -> Array:
     """Column of joint j:  [u × (p - p_j); u] if revolute, [u; 0] if prismatic."""
     columns = [ZERO] * (2 * tree.num_joints)
     if link_idx >= 0:
@@ -135,7 +135,9 @@ def _jacobian(tree: KinematicTree, q, link_idx: int, point_in_link: Vector) -> A
     return pack(rows, q)
 
 
-def _jacobian_dot_qd(tree: KinematicTree, q, qd, link_idx: int, point_in_link: Vector) -> Array:
+def _jacobian_dot_qd(
+    tree: KinematicTree, q: Array, qd: Array, link_idx: int, point_in_link: Vector
+) -> Array:
     if link_idx < 0:
         return pack([0.0] * 6, q, qd)
     X = joint_transforms(tree, q)
@@ -156,7 +158,9 @@ def _com(tree: KinematicTree, link_idx: int) -> Vector:
     return Vector(unpack(tree.coms)[link_idx])
 
 
-def _point_of_frame(tree: KinematicTree, frame_name: str, point_in_frame) -> tuple[int, Vector]:
+def _point_of_frame(
+    tree: KinematicTree, frame_name: str, point_in_frame: Array | None
+) -> tuple[int, Vector]:
     link_idx, offset = tree.frame(frame_name)
     point = ZERO if point_in_frame is None else Vector(unpack(point_in_frame))
     return link_idx, frame_from_matrix(unpack(offset)).point(point)

@@ -15,15 +15,14 @@ from .spatial import (
     Frame,
     MassMoments,
     Matrix,
+    Motion,
     Vector,
     Wrench,
     acceleration_gradient,
 )
 from .tree import (
     KinematicTree,
-    is_prismatic,
-    joint_axes,
-    joint_motion,
+    joint_motions,
     joint_transforms,
     link_coordinates,
     link_mass_moments,
@@ -42,14 +41,8 @@ class LinkMotion(NamedTuple):
     """A point p of the link accelerates by a + A p."""
 
 
-def link_motions(
-    tree: KinematicTree,
-    X: list[Frame],
-    qd: list[Scalar],
-    qdd: list[Scalar],
-    root_acceleration: Vector,
-) -> list[LinkMotion]:
-    """The outward pass, from the root to the tips:
+def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
+    """A link's motion from its parent's:
 
         w_i  = Rᵀ w_p + u q̇
         ẇ_i  = Rᵀ ẇ_p + u q̈ + w_i × u q̇
@@ -58,36 +51,29 @@ def link_motions(
     for a revolute joint; a prismatic one leaves w and ẇ alone and adds u q̈ + 2 w_i × u q̇ to a_i
     (Coriolis).
     """
-    still = acceleration_gradient(ZERO, ZERO)
-    root = LinkMotion(ZERO, ZERO, root_acceleration, still)
-    motions: list[LinkMotion] = []
-    for i, u in enumerate(joint_axes(tree)):
-        parent = tree.parent_idxs[i]
-        w, w_dot, a, A = root if parent < 0 else motions[parent]
-        R, r = X[i]
-        w, w_dot, a = R.T @ w, R.T @ w_dot, R.T @ (a + A @ r)
-        velocity, acceleration = u * qd[i], u * qdd[i]
-        if is_prismatic(tree, i):
-            a = a + acceleration + w.cross(velocity) * 2.0
-        else:
-            w_dot = w_dot + acceleration + w.cross(velocity)
-            w = w + velocity
-        motions.append(LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot)))
-    return motions
+    R, r = X
+    w, w_dot, a = R.T @ parent.w, R.T @ parent.w_dot, R.T @ (parent.a + parent.A @ r)
+    velocity, acceleration = S * qd, S * qdd
+    w_dot = w_dot + acceleration.angular + w.cross(velocity.angular)
+    w = w + velocity.angular
+    a = a + acceleration.linear + w.cross(velocity.linear) * 2.0
+    return LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
 
 
-def link_wrenches(
+def link_motions(
     tree: KinematicTree,
     X: list[Frame],
-    masses: list[MassMoments],
-    motions: list[LinkMotion],
-    F_ext: list[Wrench] | None,
-) -> list[Wrench]:
-    """The wrench that each link needs of its joints to move so, at its own origin."""
-    f = [mass.inertial_wrench(m.a, m.A) for mass, m in zip(masses, motions, strict=True)]
-    if F_ext is None:
-        return f
-    return [a - b for a, b in zip(f, _wrenches_at_link_origins(tree, X, F_ext), strict=True)]
+    qd: list[Scalar],
+    qdd: list[Scalar],
+    root_acceleration: Vector,
+) -> list[LinkMotion]:
+    """The outward pass, from the root to the tips."""
+    root = LinkMotion(ZERO, ZERO, root_acceleration, acceleration_gradient(ZERO, ZERO))
+    motions: list[LinkMotion] = []
+    for i, S in enumerate(joint_motions(tree)):
+        parent = tree.parent_idxs[i]
+        motions.append(move_link(root if parent < 0 else motions[parent], X[i], S, qd[i], qdd[i]))
+    return motions
 
 
 def joint_torques(tree: KinematicTree, X: list[Frame], wrenches: list[Wrench]) -> list[Scalar]:
@@ -98,8 +84,9 @@ def joint_torques(tree: KinematicTree, X: list[Frame], wrenches: list[Wrench]) -
     """
     f = list(wrenches)
     tau: list[Scalar] = [0.0] * tree.num_links
-    for i, u in reversed(list(enumerate(joint_axes(tree)))):
-        tau[i] = f[i].power(*joint_motion(tree, i, u))
+    S = joint_motions(tree)
+    for i in reversed(range(tree.num_links)):
+        tau[i] = f[i].power(S[i])
         parent = tree.parent_idxs[i]
         if parent >= 0:
             f[parent] = f[parent] + X[i].wrench(f[i])
@@ -119,8 +106,11 @@ def inverse_dynamics(
     motions = link_motions(
         tree, X, link_coordinates(tree, qd), link_coordinates(tree, qdd), -gravity
     )
+    f = [mass.inertial_wrench(m.a, m.A) for mass, m in zip(masses, motions, strict=True)]
+    if F_ext is not None:
+        f = [a - b for a, b in zip(f, _wrenches_at_link_origins(tree, X, F_ext), strict=True)]
+    tau = joint_torques(tree, X, f)
     armature = unpack(tree.armature)
-    tau = joint_torques(tree, X, link_wrenches(tree, X, masses, motions, F_ext))
     return [add(tau[j], mul(armature[j], qdd[j])) for j in range(tree.num_joints)]
 
 
@@ -175,6 +165,12 @@ def unpack_wrenches(F_ext: Array) -> list[Wrench]:
     return [Wrench(Vector(row[:3]), Vector(row[3:])) for row in unpack(F_ext)]
 
 
+def wrench_at_link_origin(R_world: Matrix, com: Vector, wrench: Wrench) -> Wrench:
+    """World axes at the centre of mass -> link axes at the link's origin."""
+    force, moment = R_world.T @ wrench.force, R_world.T @ wrench.moment
+    return Wrench(force, moment + com.cross(force))
+
+
 def _or_zeros(tree: KinematicTree, values: Array | None) -> list[Scalar]:
     return [0.0] * tree.num_joints if values is None else unpack(values)
 
@@ -191,13 +187,10 @@ def _sum_over_coordinates(tree: KinematicTree, per_link: list[Scalar]) -> list[S
 def _wrenches_at_link_origins(
     tree: KinematicTree, X: list[Frame], F_ext: list[Wrench]
 ) -> list[Wrench]:
-    """World axes at the centre of mass -> link axes at the link's origin."""
     R_world: list[Matrix] = []
     wrenches = []
     for i, com in enumerate(unpack(tree.coms)):
         parent = tree.parent_idxs[i]
         R_world.append((IDENTITY if parent < 0 else R_world[parent]) @ X[i].R)
-        force = R_world[i].T @ F_ext[i].force
-        moment = R_world[i].T @ F_ext[i].moment
-        wrenches.append(Wrench(force, moment + Vector(com).cross(force)))
+        wrenches.append(wrench_at_link_origin(R_world[i], Vector(com), F_ext[i]))
     return wrenches

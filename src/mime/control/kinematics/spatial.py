@@ -5,18 +5,31 @@ one of them into a plain lane over the batch, and a zero of a joint frame remove
 it would have taken part in.
 """
 
+# mypy: disable-error-code="override"
+# (a sum of vectors is not the concatenation of tuples that it takes the place of)
+
 import math
-from collections.abc import Callable
-from typing import NamedTuple, no_type_check
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, no_type_check
+
+import jax
 
 from .scalar import Scalar, add, cos_sin, is_constant, mul, sub
 
 
+@jax.tree_util.register_pytree_node_class
 @no_type_check
 class Vector(tuple):
     """Three scalars (x, y, z)."""
 
     __slots__ = ()
+
+    def tree_flatten(self) -> tuple[tuple, None]:
+        return tuple(self), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, parts: Iterable) -> "Vector":
+        return cls(parts)
 
     def __add__(self, other: "Vector") -> "Vector":
         return Vector(add(a, b) for a, b in zip(self, other, strict=True))
@@ -45,11 +58,19 @@ class Vector(tuple):
         )
 
 
+@jax.tree_util.register_pytree_node_class
 @no_type_check
 class Matrix(tuple):
     """Three rows, each a `Vector`."""
 
     __slots__ = ()
+
+    def tree_flatten(self) -> tuple[tuple, None]:
+        return tuple(self), None
+
+    @classmethod
+    def tree_unflatten(cls, _: None, parts: Iterable) -> "Matrix":
+        return cls(parts)
 
     @property
     def T(self) -> "Matrix":
@@ -64,7 +85,7 @@ class Matrix(tuple):
     def __mul__(self, factor: Scalar) -> "Matrix":
         return Matrix(row * factor for row in self)
 
-    def __matmul__(self, other):
+    def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Matrix):
             return Matrix(other.T @ row for row in self)
         return Vector(row.dot(other) for row in self)
@@ -129,6 +150,20 @@ def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
 
 
 @no_type_check
+class Motion(NamedTuple):
+    """Velocity, or acceleration: of the origin of the frame it is written in, and angular."""
+
+    linear: Vector
+    angular: Vector
+
+    def __add__(self, other: "Motion") -> "Motion":
+        return Motion(self.linear + other.linear, self.angular + other.angular)
+
+    def __mul__(self, factor: Scalar) -> "Motion":
+        return Motion(self.linear * factor, self.angular * factor)
+
+
+@no_type_check
 class Wrench(NamedTuple):
     """A force and its moment about the origin of the frame that both are written in."""
 
@@ -144,9 +179,9 @@ class Wrench(NamedTuple):
     def __mul__(self, factor: Scalar) -> "Wrench":
         return Wrench(self.force * factor, self.moment * factor)
 
-    def power(self, linear: Vector, angular: Vector) -> Scalar:
-        """What it does on a motion; on that of a joint, the torque of the joint."""
-        return add(linear.dot(self.force), angular.dot(self.moment))
+    def power(self, motion: Motion) -> Scalar:
+        """F · v + M · w; for the motion S of a joint, the torque that the joint carries."""
+        return add(motion.linear.dot(self.force), motion.angular.dot(self.moment))
 
 
 @no_type_check
@@ -172,16 +207,14 @@ class Frame(NamedTuple):
         R, r = self
         h = R @ m.first
         shift = symmetric(
-            lambda i, j: add(
-                add(mul(h[i], r[j]), mul(r[i], h[j])), mul(mul(m.mass, r[i]), r[j])
-            )
+            lambda i, j: add(add(mul(h[i], r[j]), mul(r[i], h[j])), mul(mul(m.mass, r[i]), r[j]))
         )
         second = _sum(_turned(R, m.second), shift)
         return MassMoments(m.mass, h + r * m.mass, second)
 
-    def motion_of_child(self, linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
-        """Linear and angular velocity at the parent's origin, seen at the child's."""
-        return self.R.T @ (linear + angular.cross(self.r)), self.R.T @ angular
+    def motion_of_child(self, m: Motion) -> Motion:
+        """A motion at the parent's origin, seen at the child's."""
+        return Motion(self.R.T @ (m.linear + m.angular.cross(self.r)), self.R.T @ m.angular)
 
     def articulated(self, body: "ArticulatedInertia") -> "ArticulatedInertia":
         """An articulated body described in the child frame, described in the parent frame:
@@ -232,12 +265,12 @@ class MassMoments(NamedTuple):
         axial = Vector(sub(A[k].dot(S[j]), A[j].dot(S[k])) for j, k in ((1, 2), (2, 0), (0, 1)))
         return Wrench(a * self.mass + A @ self.first, self.first.cross(a) + axial)
 
-    def momentum(self, v: Vector, w: Vector) -> Wrench:
+    def momentum(self, motion: Motion) -> Wrench:
         """Linear and angular momentum of the body that moves with v + w × p:
 
         P = m v + w × h,    L = h × v + I w,    I = tr(S) 1 - S
         """
-        S, h = self.second, self.first
+        (v, w), S, h = motion, self.second, self.first
         Iw = Vector(
             sub(mul(add(S[j][j], S[k][k]), w[i]), add(mul(S[i][j], w[j]), mul(S[i][k], w[k])))
             for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1))
@@ -266,11 +299,10 @@ class ArticulatedInertia(NamedTuple):
     M: Matrix
 
     def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
-        return ArticulatedInertia(
-            _sum(self.I, other.I), self.H + other.H, _sum(self.M, other.M)
-        )
+        return ArticulatedInertia(_sum(self.I, other.I), self.H + other.H, _sum(self.M, other.M))
 
-    def wrench(self, a: Vector, w_dot: Vector) -> Wrench:
+    def wrench(self, acceleration: Motion) -> Wrench:
+        a, w_dot = acceleration
         return Wrench(self.H.T @ w_dot + self.M @ a, self.I @ w_dot + self.H @ a)
 
     def released(self, U: Wrench, inverse_D: Scalar) -> "ArticulatedInertia":

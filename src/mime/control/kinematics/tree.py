@@ -12,6 +12,7 @@ from .spatial import (
     Frame,
     MassMoments,
     Matrix,
+    Motion,
     Vector,
     moments_about_origin,
     turned_about,
@@ -180,7 +181,7 @@ def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Sca
     return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
 
 
-def joint_transforms(tree: KinematicTree, q) -> list[Frame]:
+def joint_transforms(tree: KinematicTree, q: Array) -> list[Frame]:
     """X_i(q): the frame of each link in its parent link."""
     frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
     axes = joint_axes(tree)
@@ -202,6 +203,9 @@ def link_mass_moments(tree: KinematicTree) -> list[MassMoments]:
     ]
 
 
-def joint_motion(tree: KinematicTree, link_idx: int, axis: Vector) -> tuple[Vector, Vector]:
-    """S, the motion that the joint allows: linear and angular velocity per unit of its own."""
-    return (axis, ZERO) if is_prismatic(tree, link_idx) else (ZERO, axis)
+def joint_motions(tree: KinematicTree) -> list[Motion]:
+    """S_i: how each link moves, in its own axes, per unit of its joint's velocity."""
+    return [
+        Motion(axis, ZERO) if is_prismatic(tree, i) else Motion(ZERO, axis)
+        for i, axis in enumerate(joint_axes(tree))
+    ]

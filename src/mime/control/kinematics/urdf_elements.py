@@ -169,7 +169,7 @@ def read_limits(joint: UrdfJoint) -> list[str]:
     if joint.kind == JOINT_TYPE_CONTINUOUS:
         if bounded:
             notes.append(f"joint {joint.name!r} is continuous: lower and upper limit are not used")
-    elif bounded:
+    elif limit is not None and bounded:
         joint.lower, joint.upper = number(limit, "lower", "0"), number(limit, "upper", "0")
         if joint.lower > joint.upper:
             raise limit.error(

@@ -1,6 +1,10 @@
 """The shapes of a URDF, kept as plain data for whoever draws the robot."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from .tree import Visual
 from .urdf_xml import Element, attribute, child, number, numbers
@@ -45,7 +49,7 @@ def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: li
         raise visual.error(f"a <visual> of {link.label} has an empty <geometry>. Give it a shape.")
     mesh_path = None
     if shape.tag == "mesh":
-        size = numbers(shape, "scale", 3, "1 1 1")
+        size: Sequence[float] | np.ndarray = numbers(shape, "scale", 3, "1 1 1")
         mesh_path = resolve_mesh(attribute(shape, "filename"), link.path, package_dirs)
     elif shape.tag == "box":
         size = numbers(shape, "size", 3)
@@ -73,9 +77,9 @@ def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: li
     )
 
 
-def _colour(material: Element) -> tuple[float, ...]:
+def _colour(material: Element) -> Any:
     return _floats(numbers(child(material, "color"), "rgba", 4))
 
 
-def _floats(values) -> tuple[float, ...]:
+def _floats(values: Iterable[float]) -> Any:
     return tuple(float(x) for x in values)

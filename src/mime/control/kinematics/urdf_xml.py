@@ -5,6 +5,7 @@ in silence.
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -22,6 +23,13 @@ class Element(ElementTree.Element):
 
     path: Path
     line: int
+
+    if TYPE_CHECKING:  # `read_xml` makes all of them of this class
+
+        def find(self, path: str) -> "Element | None": ...  # type: ignore[override]
+        def findall(self, path: str) -> "list[Element]": ...  # type: ignore[override]
+        def iter(self, tag: str | None = None) -> "Iterator[Element]": ...  # type: ignore[override]
+        def __iter__(self) -> "Iterator[Element]": ...
 
     def error(self, message: str) -> UrdfError:
         return UrdfError(f"{self.path}:{self.line}: {message}")
@@ -44,25 +52,22 @@ def read_xml(path: Path) -> Element:
     if not text.strip():
         raise UrdfError(f"{path}: the file is empty; expected a <robot>. Export the URDF again.")
 
-    def refuse(*_):
+    def refuse(*_: object) -> None:
         raise UrdfError(
             f"{path}:{parser.CurrentLineNumber}: a DOCTYPE or ENTITY declaration; MIME "
             "expands no entities. "
             "Delete it and write the values out."
         )
 
-    def start(tag: str, attributes: dict[str, str]):
-        builder.start(tag, attributes).line = parser.CurrentLineNumber
-
     def element(tag: str, attributes: dict[str, str]) -> Element:
         made = Element(tag, attributes)
-        made.path = path
+        made.path, made.line = path, parser.CurrentLineNumber
         return made
 
     # The parser knows no namespaces, so `drake:gear_ratio` needs no xmlns to be a plain tag.
     parser = expat.ParserCreate()
     builder = ElementTree.TreeBuilder(element_factory=element)
-    parser.StartElementHandler, parser.EndElementHandler = start, builder.end
+    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
     parser.CharacterDataHandler = builder.data
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     try:
@@ -72,7 +77,7 @@ def read_xml(path: Path) -> Element:
             f"{path}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)}). "
             "MIME reads plain URDF: expand xacro first, and close every tag."
         ) from error
-    return builder.close()
+    return cast(Element, builder.close())
 
 
 def attribute(element: Element, name: str, default: str | None = None) -> str:
@@ -111,22 +116,24 @@ def number(element: Element, name: str, default: str | None = None) -> float:
     return float(numbers(element, name, 1, default)[0])
 
 
-_ORIGIN = {"origin": ({"xyz", "rpy"}, {})}
-_MATERIAL = ({"name"}, {"color": ({"rgba"}, {})})
-_REDUCTION = {
+Content = tuple[set[str], dict[str, Any]]
+
+_ORIGIN: dict[str, Content] = {"origin": ({"xyz", "rpy"}, {})}
+_MATERIAL: Content = ({"name"}, {"color": ({"rgba"}, {})})
+_REDUCTION: dict[str, Content] = {
     "mechanicalReduction": (set(), {}),
     "rotorInertia": ({"value"}, {}),
     "drake:gear_ratio": ({"value"}, {}),
     "drake:rotor_inertia": ({"value"}, {}),
 }
-_GEOMETRY = {
+_GEOMETRY: dict[str, Content] = {
     "box": ({"size"}, {}),
     "cylinder": ({"radius", "length"}, {}),
     "capsule": ({"radius", "length"}, {}),
     "sphere": ({"radius"}, {}),
     "mesh": ({"filename", "scale"}, {}),
 }
-READ = {
+READ: dict[str, Content] = {
     "material": _MATERIAL,
     "link": (
         {"name"},
@@ -168,12 +175,18 @@ def ignored_tags(robot: Element) -> Iterator[str]:
     """One line for each kind of tag or attribute that MIME does not read, with where it stands."""
     places: dict[str, list[str]] = {}
 
-    def walk(element: Element, attributes: set[str], children: dict, inside: str, owner: str):
+    def walk(
+        element: Element,
+        attributes: set[str],
+        children: dict[str, Content],
+        inside: str,
+        owner: str,
+    ) -> None:
         for name in element.attrib:
             if name not in attributes and not name.startswith("xmlns"):
                 places.setdefault(f"{inside} {name}=", []).append(owner)
         for part in element:
-            below = owner if part.get("name") is None or owner else part.get("name")
+            below = owner or part.get("name", "")
             if part.tag in children:
                 walk(part, *children[part.tag], f"{inside}<{part.tag}>", below)
             else:

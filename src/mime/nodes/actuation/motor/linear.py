@@ -33,8 +33,8 @@ class StateSpace(NamedTuple):
 class TransferFunction(NamedTuple):
     """Coefficients of powers of s, the highest first."""
 
-    numerator: Float[Array, "p"]
-    denominator: Float[Array, "q"]
+    numerator: Float[Array, " p"]
+    denominator: Float[Array, " q"]
 
 
 def state_space(
@@ -72,7 +72,7 @@ def transfer_function(motor: MotorParameters, mode: str | None = None) -> Transf
     return TransferFunction(jnp.stack(numerator), jnp.stack(denominator))
 
 
-def poles(motor: MotorParameters, mode: str | None = None) -> Complex[Array, "n"]:
+def poles(motor: MotorParameters, mode: str | None = None) -> Complex[Array, " n"]:
     """The denominator's roots in 1/s, slow one first. Not differentiable where they are equal."""
     a, *rest = transfer_function(motor, mode).denominator
     if len(rest) == 1:
@@ -85,10 +85,10 @@ def poles(motor: MotorParameters, mode: str | None = None) -> Complex[Array, "n"
 
 def step_response(
     motor: MotorParameters,
-    times: Float[ArrayLike, "t"],
+    times: Float[ArrayLike, " t"],
     mode: str | None = None,
     amplitude: float = 1.0,
-) -> Float[Array, "t"]:
+) -> Float[Array, " t"]:
     """The rotor's speed after a step of the command from rest, exact at each time."""
     mode = _checked(motor, mode)
     dtype = motor.inertia_kg_m2.dtype
@@ -108,8 +108,8 @@ def step_response(
 
 
 def frequency_response(
-    motor: MotorParameters, omega: Float[ArrayLike, "f"], mode: str | None = None
-) -> Complex[Array, "f"]:
+    motor: MotorParameters, omega: Float[ArrayLike, " f"], mode: str | None = None
+) -> Complex[Array, " f"]:
     """G(j omega), omega in rad/s."""
     numerator, denominator = transfer_function(motor, mode)
     s = 1j * jnp.asarray(omega, numerator.dtype)
@@ -117,8 +117,8 @@ def frequency_response(
 
 
 def bode(
-    motor: MotorParameters, omega: Float[ArrayLike, "f"], mode: str | None = None
-) -> tuple[Float[Array, "f"], Float[Array, "f"]]:
+    motor: MotorParameters, omega: Float[ArrayLike, " f"], mode: str | None = None
+) -> tuple[Float[Array, " f"], Float[Array, " f"]]:
     """Magnitude (not in dB) and phase in rad, unwrapped, at each omega in rad/s."""
     G = frequency_response(motor, omega, mode)
     return jnp.abs(G), jnp.unwrap(jnp.angle(G))

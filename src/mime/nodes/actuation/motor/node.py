@@ -196,25 +196,25 @@ class MotorNode(MotorParameters):
         """Numerator and denominator of rotor speed over command, highest power of s first."""
         return linear.transfer_function(self, mode)
 
-    def poles(self, mode: str | None = None) -> Complex[Array, "n"]:
+    def poles(self, mode: str | None = None) -> Complex[Array, " n"]:
         """Poles of `mode` in 1/s, the slow one first."""
         return linear.poles(self, mode)
 
     def step_response(
-        self, times: Float[ArrayLike, "t"], mode: str | None = None, amplitude: float = 1.0
-    ) -> Float[Array, "t"]:
+        self, times: Float[ArrayLike, " t"], mode: str | None = None, amplitude: float = 1.0
+    ) -> Float[Array, " t"]:
         """Rotor speed at `times` after a step of the command from rest, exact."""
         return linear.step_response(self, times, mode, amplitude)
 
     def frequency_response(
-        self, omega: Float[ArrayLike, "f"], mode: str | None = None
-    ) -> Complex[Array, "f"]:
+        self, omega: Float[ArrayLike, " f"], mode: str | None = None
+    ) -> Complex[Array, " f"]:
         """G(j omega), omega in rad/s."""
         return linear.frequency_response(self, omega, mode)
 
     def bode(
-        self, omega: Float[ArrayLike, "f"], mode: str | None = None
-    ) -> tuple[Float[Array, "f"], Float[Array, "f"]]:
+        self, omega: Float[ArrayLike, " f"], mode: str | None = None
+    ) -> tuple[Float[Array, " f"], Float[Array, " f"]]:
         """Magnitude and unwrapped phase in rad at each omega in rad/s."""
         return linear.bode(self, omega, mode)
 

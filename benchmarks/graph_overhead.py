@@ -3,12 +3,11 @@
 Prints ratios (1.0 is free). Interleaved, best of several, one process: see `best_of`.
 """
 
-import time
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from timing import best_of
 
 from mime import GraphManager, Input, Node, Output, parameter
 from mime.core.node import Scalar
@@ -40,19 +39,6 @@ class Rotor(Node):
 
     def compute_boundary_fluxes(self, state, boundary_inputs, dt):
         return {"speed": state["speed"]}
-
-
-def best_of(repeats: int, *functions: Callable[[], Any]) -> list[float]:
-    """Seconds of each function: interleaved, so that all see the same machine; best of several."""
-    for function in functions:
-        jax.block_until_ready(function())
-    best = [float("inf")] * len(functions)
-    for _ in range(repeats):
-        for index, function in enumerate(functions):
-            began = time.perf_counter()
-            jax.block_until_ready(function())
-            best[index] = min(best[index], time.perf_counter() - began)
-    return best
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
-from mime import GraphManager, Input, Node, Output, ParameterError
+from mime import DivergenceError, GraphManager, Input, Node, Output, ParameterError
 from mime.control.controllers import (
     ComputedTorqueNode,
     JointPDNode,
@@ -26,6 +26,7 @@ HOME = np.array([-0.02763, 0.49873, -1.51875, 1.54673, 1.55147, 0.0])
 DESKTOP = kin.parse_urdf(model_path("desktop_arm_6axis"))
 PLANAR = kin.parse_urdf(model_path("planar_arm_3link"))
 DT = 1e-3
+HOLD = kin.gravity_vector(DESKTOP, np.zeros(6), GRAVITY)
 
 
 class Arm(Node):
@@ -118,7 +119,7 @@ def test_pd_with_gravity_compensation_settles_on_the_target_and_without_it_sags(
 
 def test_computed_torque_makes_the_error_of_each_joint_the_linear_one_it_promises():
     kp, kd, steps = 400.0, 30.0, 300
-    start = HOME + [0.3, -0.2, 0.2, 0.4, -0.3, 1.0]
+    start = HOME + np.array([0.3, -0.2, 0.2, 0.4, -0.3, 1.0])
     simulation = closed_loop(ComputedTorqueNode("ct", DT, DESKTOP, kp, kd), start)
     inputs = {"ct": {"desired_joint_angles": HOME}}
     run = simulation.run(duration=(steps + 1) * DT, inputs=inputs)
@@ -135,12 +136,15 @@ def test_computed_torque_makes_the_error_of_each_joint_the_linear_one_it_promise
 def test_the_held_torque_is_stable_up_to_the_limit_that_the_meta_states():
     kd = 500.0
     limit = (4 - 2 * kd * DT) / DT**2
-    for factor, stable in ((0.98, True), (1.02, False)):
-        controller = ComputedTorqueNode("ct", DT, PLANAR, factor * limit, kd)
-        simulation = closed_loop(controller, (1e-6, 0.0, 0.0))
-        run = simulation.run(duration=0.5, inputs={"ct": {"desired_joint_angles": np.zeros(3)}})
-        # The first step is taken without torque: it falls by g dt², about 1e-5 rad.
-        assert (np.max(np.abs(run["arm"]["joint_angles"][-1])) < 1e-4) == stable
+    inputs = {"ct": {"desired_joint_angles": np.zeros(3)}}
+    stable, unstable = (
+        closed_loop(ComputedTorqueNode("ct", DT, PLANAR, factor * limit, kd), (1e-6, 0.0, 0.0))
+        for factor in (0.98, 1.02)
+    )
+    # The first step is taken without torque: it falls by g dt², about 1e-5 rad.
+    assert np.max(np.abs(stable.run(duration=0.5, inputs=inputs)["arm"]["joint_angles"])) < 1e-3
+    with pytest.raises(DivergenceError):
+        unstable.run(duration=0.5, inputs=inputs)
 
 
 def test_an_arm_follows_an_s_curve_trajectory_by_computed_torque():
@@ -180,7 +184,7 @@ def test_controllers_are_complete_nodes_built_from_a_path_or_a_tree(kind):
     heavier = node.with_params(**{"tree.masses": 2 * DESKTOP.masses})
     tau = [n.compute_boundary_fluxes({}, {}, DT)["joint_torques"] for n in (node, heavier)]
     assert not np.allclose(tau[0], tau[1])
-    np.testing.assert_allclose(tau[0], kin.gravity_vector(DESKTOP, np.zeros(6), GRAVITY), atol=1e-12)
+    np.testing.assert_allclose(tau[0], HOLD, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [JointPDNode, ComputedTorqueNode])
@@ -212,7 +216,7 @@ def test_lists_and_integers_are_angles_and_gains_too():
     np.testing.assert_array_equal(tau, [3.0, 6.0])
     zero = [0] * 6
     tau = computed_torque(DESKTOP, zero, zero, zero, zero, zero, 1, 1, [0, 0, -9.80665])
-    np.testing.assert_allclose(tau, kin.gravity_vector(DESKTOP, np.zeros(6), GRAVITY), atol=1e-12)
+    np.testing.assert_allclose(tau, HOLD, atol=1e-12)
 
 
 def test_precision_is_that_of_the_angles(precision):

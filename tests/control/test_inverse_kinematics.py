@@ -8,14 +8,21 @@ import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
-from mime.control.inverse_kinematics import solve_ik
-from mime.core.pose import IDENTITY_POSE, compose, pose_to_matrix, quat_from_rotation_vector
+from mime.control.inverse_kinematics import STALLED_ITERATIONS, solve_ik
+from mime.core.pose import (
+    IDENTITY_POSE,
+    compose,
+    pose_from_matrix,
+    pose_to_matrix,
+    quat_from_rotation_vector,
+)
 from mime.models import model_path
 
 FRAMES = {"desktop": "link_6", "ur5": "tool0", "panda": "panda_hand_tcp"}
 FILES = {"ur5": "ur5_robot.urdf", "panda": "panda.urdf"}
 OFFSET = np.array([0.02, -0.03, 0.1, np.cos(0.4), 0.0, np.sin(0.4), 0.0])
 TARGETS = 200
+to_matrix = jax.jit(pose_to_matrix)
 
 
 def load(name):
@@ -50,40 +57,45 @@ def case(request):
     @jax.vmap
     def solve(pose, q0, seed):
         key = jax.random.key(seed)
-        return solve_ik(tree, frame, pose, q0, offset=OFFSET, restarts=8, key=key)
+        return solve_ik(tree, frame, pose, q0, offset=OFFSET, restarts=20, key=key)
 
     return tree, frame, poses, near, solve
 
 
-def pinocchio_error(tree, frame, q, pose):
+def pose_at(tree, q, frame):
+    """Where a frame is: in NumPy, for nothing compiles."""
+    return pose_from_matrix(kin.frame_transform(tree, np.asarray(q), frame))
+
+
+def pinocchio_error(model, tree, frame, q, pose):
     """m and rad between the target and where Pinocchio says the tool is."""
     pin = pytest.importorskip("pinocchio")
-    model = pin.buildModelFromUrdf(tree.source)
     data = model.createData()
     full = pin.neutral(model)
     for i, name in enumerate(tree.link_joint_names):
         x = tree.mimic_multiplier[i] * q[tree.coordinate_idxs[i]] + tree.mimic_offset[i]
         full[model.joints[model.getJointId(name)].idx_q] = x
     pin.framesForwardKinematics(model, data, full)
-    placed = data.oMf[model.getFrameId(frame)].homogeneous @ np.asarray(pose_to_matrix(OFFSET))
-    target = np.asarray(pose_to_matrix(pose))
+    placed = data.oMf[model.getFrameId(frame)].homogeneous @ np.asarray(to_matrix(OFFSET))
+    target = np.asarray(to_matrix(pose))
     turn = pin.log3(target[:3, :3] @ placed[:3, :3].T)
     return np.linalg.norm(target[:3, 3] - placed[:3, 3]), np.linalg.norm(turn)
 
 
 def test_reachable_targets_are_found_from_nearby_and_pinocchio_agrees(case):
     tree, frame, poses, near, solve = case
-    # A start up to half a radian away on every joint. Measured 98.6 to 100 % in a single attempt.
+    # A start up to half a radian away on every joint: 99.5 to 100 % in a single attempt, of 1,000.
     found = solve(poses, near, np.arange(TARGETS))
-    first = np.asarray(found.converged & (found.iterations < 30))
+    first = np.asarray(found.converged & (found.iterations < STALLED_ITERATIONS))  # no restart yet
     assert first.mean() >= 0.95
-    assert np.mean(found.converged) >= 0.99
+    assert np.count_nonzero(found.converged) >= 0.99 * TARGETS
     assert np.median(found.iterations) <= 6
     q = np.asarray(found.q)
     assert np.all(q >= tree.joint_limits[:, 0])
     assert np.all(q <= tree.joint_limits[:, 1])
+    model = pytest.importorskip("pinocchio").buildModelFromUrdf(tree.source)
     for i in np.flatnonzero(first)[:20]:
-        position, angle = pinocchio_error(tree, frame, q[i], poses[i])
+        position, angle = pinocchio_error(model, tree, frame, q[i], poses[i])
         # The tolerance of the solver, and 1e-10 of difference between two kinematics.
         assert position <= 1e-6 + 1e-10
         assert angle <= 1e-6 + 1e-10
@@ -93,15 +105,20 @@ def test_reachable_targets_are_found_from_anywhere_with_random_restarts(case):
     tree, _, poses, _, solve = case
     middle = np.tile(tree.joint_limits.mean(1) + 0.1, (TARGETS, 1))
     found = solve(poses, middle, np.arange(TARGETS))
-    assert np.mean(found.converged) >= 0.99
-    assert np.all(np.isfinite(found.q))
+    # 8 restarts find 99.3 to 99.8 % of 1,000 targets, 20 find all.
+    assert np.count_nonzero(found.converged) >= 0.99 * TARGETS
+    q = np.asarray(found.q)
+    assert np.all(np.isfinite(q))
+    if tree.name == "panda":  # the fingers do not move the tool's frame: they stay as given
+        np.testing.assert_array_equal(q[:, 7:], middle[:, 7:])
+        assert q.shape[1] > 7
 
 
 HOME = np.array([-0.02763, 0.49873, -0.51875, 1.04673, 1.05147, 0.3])
 
 
 def test_a_single_call_gives_errors_iterations_and_convergence(desktop):
-    target = kin.frame_pose(desktop, jnp.asarray(HOME), "link_6")
+    target = pose_at(desktop, HOME, "link_6")
     result = solve_ik(desktop, "link_6", target, HOME + 0.2)
     assert result.converged
     assert result.checked() is result
@@ -118,7 +135,7 @@ def test_an_unreachable_target_is_reported_with_the_nearest_pose(planar):
     # The arm is 0.9 m long and stretches towards it.
     result = solve_ik(planar, "tool", [2, 0, 0, 1, 0, 0, 0], [0.3, 0.4, 0.2], position_only=True)
     assert not result.converged
-    assert result.position_error == pytest.approx(1.1, abs=1e-4)  # flat: 1e-2 rad are 1e-5 m
+    assert result.position_error == pytest.approx(1.1, abs=1e-3)  # a search ends at gains of 1e-3
     with pytest.raises(ValueError, match=r"nearest by 1.1 m and .* Is it within reach\?"):
         result.checked()
 
@@ -135,7 +152,7 @@ def test_position_only_leaves_the_orientation_free(planar):
 
 def test_a_joint_at_its_limit_is_held_and_the_others_reach_the_target(planar):
     start = np.array([0.3, 0.4, 0.2])
-    target = kin.frame_pose(planar, jnp.array([0.5, 0.6, 0.3]), "tool")
+    target = pose_at(planar, [0.5, 1.2, 1.2], "tool")
     limits = np.array([[-3.0, 0.35], [-3.0, 3.0], [-3.0, 3.0]])
     narrow = kin.KinematicTree(**{**vars(planar), "joint_limits": limits})
     result = solve_ik(narrow, "tool", target, start, position_only=True)
@@ -147,17 +164,8 @@ def test_a_joint_at_its_limit_is_held_and_the_others_reach_the_target(planar):
     assert outside.q[0] <= 0.35
 
 
-def test_joints_that_do_not_move_the_frame_stay_as_given(desktop):
-    target = kin.frame_pose(desktop, jnp.asarray(HOME), "link_3")
-    start = HOME + 0.1
-    result = solve_ik(desktop, "link_3", target, start)
-    assert result.converged
-    np.testing.assert_array_equal(result.q[3:], start[3:])
-    np.testing.assert_allclose(result.q[:3], HOME[:3], atol=1e-4)
-
-
 def test_a_target_half_a_turn_away_has_finite_steps(desktop):
-    pose = kin.frame_pose(desktop, jnp.asarray(HOME), "link_6")
+    pose = pose_at(desktop, HOME, "link_6")
     turned = compose(pose, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
     result = solve_ik(desktop, "link_6", turned, HOME)
     assert np.all(np.isfinite(result.q))
@@ -165,27 +173,25 @@ def test_a_target_half_a_turn_away_has_finite_steps(desktop):
 
 
 def test_the_derivative_by_the_target_is_that_of_the_solution(desktop):
-    pose = kin.frame_pose(desktop, jnp.asarray(HOME), "link_6")
+    pose = pose_at(desktop, HOME, "link_6")
 
     def angles(shift):
         target = jnp.concatenate([pose[:3] + shift[:3], pose[3:]])
         turn = jnp.concatenate([jnp.zeros(3), quat_from_rotation_vector(shift[3:])])
-        return solve_ik(
-            desktop, "link_6", compose(target, turn), HOME, position_tolerance=1e-12,
-            angle_tolerance=1e-12,
-        ).q  # fmt: skip
+        exact = {"position_tolerance": 1e-12, "angle_tolerance": 1e-12}
+        return solve_ik(desktop, "link_6", compose(target, turn), HOME, **exact).q
 
     jacobian = jax.jit(jax.jacrev(angles))(jnp.zeros(6))
-    h = 1e-5
-    solve = jax.jit(angles)
-    central = np.stack([(solve(h * e) - solve(-h * e)) / (2 * h) for e in np.eye(6)], axis=1)
-    # Differences err by 1e-12/1e-5 and by h² of curvature; the damping by 1e-12 of stiffness².
-    np.testing.assert_allclose(jacobian, central, atol=1e-5)
+    J = kin.frame_jacobian_at(desktop, HOME, "link_6")
+    R = kin.frame_transform(desktop, HOME, "link_6")[:3, :3]
+    turned = np.block([[np.eye(3), np.zeros((3, 3))], [np.zeros((3, 3)), R]])
+    # The damping of the last step, 1e-12, over the square of J's least singular value, 0.1.
+    np.testing.assert_allclose(jacobian, np.linalg.inv(J) @ turned, atol=1e-8)
 
 
 def test_single_precision_converges_to_its_own_tolerance(planar):
     with jax.enable_x64(False):
-        target = kin.frame_pose(planar, jnp.array([0.5, 0.6, 0.3]), "tool")
+        target = pose_at(planar, np.float32([0.5, 0.6, 0.3]), "tool")
         result = solve_ik(planar, "tool", target, jnp.array([0.3, 0.4, 0.2]))
         assert result.q.dtype == jnp.float32
         assert result.converged

@@ -288,10 +288,8 @@ def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
     assert error(M, kin.mass_matrix(tree, q)) < RTOL
 
 
-# An arm, four legs, a lift under an arm and a head, a humanoid.
-@pytest.mark.parametrize(
-    "name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand", "g1/g1_29dof_rev_1_0"]
-)
+# An arm, four legs, a lift under an arm and a head.
+@pytest.mark.parametrize("name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand"])
 def test_articulated_bodies_agree_on_real_robots(name):
     check_articulated_bodies(load(name))
 

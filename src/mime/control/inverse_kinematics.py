@@ -209,7 +209,7 @@ def _solve_traced(
         damping = s.damping * jnp.where(better, 0.25, 4.0)
         stalled = jnp.where(ratio < 1.0 - SMALLEST_GAIN, 0, s.stalled + 1)
         iterations = s.iterations + 1
-        over = (stalled >= STALLED_ITERATIONS) | (iterations[0] > fixed["max_iterations"])
+        over = (stalled >= STALLED_ITERATIONS) | (iterations[0] >= fixed["max_iterations"])
         step = _bounded_step(
             _damped(here, damping * _cost(here) + jnp.finfo(q0.dtype).eps),
             here.WJ.T @ here.We,
@@ -226,7 +226,7 @@ def _solve_traced(
             trial,
             jnp.where(over, fixed["damping"], damping),
             jnp.where(over, 0, stalled),
-            jnp.where(jnp.stack([over, False]), 0, iterations),
+            jnp.where(jnp.stack([over, False]), -1, iterations),
             s.attempt + over,
         )
 

@@ -49,15 +49,20 @@ class JointTrajectory(eqx.Module):
 
     def __call__(self, t: Number) -> JointTargets:
         """The targets after t seconds; before 0 at the first waypoint, in the end at the last."""
-        t = jnp.asarray(t, self.waypoints.dtype)
-        starts = jnp.cumsum(self.move_durations) - self.move_durations
-        k = jnp.sum(t >= starts[1:])
-        T = self.move_durations[k]
-        profile = jax.tree.map(lambda leaf: leaf[k], self.profiles)
-        own = jnp.sum(profile.segment_times, axis=-1)
-        rate = jnp.where(T > 0, own / jnp.where(T > 0, T, 1.0), 0.0)
-        x, v, a = jax.vmap(lambda curve, s: curve(s))(profile, (t - starts[k]) * rate)
-        return JointTargets(self.waypoints[k] + x, rate * v, rate**2 * a)
+        return _follow(self, t)
+
+
+@jax.jit
+def _follow(trajectory: JointTrajectory, t: Number) -> JointTargets:
+    t = jnp.asarray(t, trajectory.waypoints.dtype)
+    starts = jnp.cumsum(trajectory.move_durations) - trajectory.move_durations
+    k = jnp.sum(t >= starts[1:])
+    T = trajectory.move_durations[k]
+    profile = jax.tree.map(lambda leaf: leaf[k], trajectory.profiles)
+    own = jnp.sum(profile.segment_times, axis=-1)
+    rate = jnp.where(T > 0, own / jnp.where(T > 0, T, 1.0), 0.0)
+    x, v, a = jax.vmap(lambda curve, s: curve(s))(profile, (t - starts[k]) * rate)
+    return JointTargets(trajectory.waypoints[k] + x, rate * v, rate**2 * a)
 
 
 def joint_trajectory(
@@ -89,6 +94,11 @@ def waypoint_trajectory(
         _per_joint(name, limit, q[0])
         for name, limit in (("v_max", v_max), ("a_max", a_max), ("j_max", j_max))
     )
+    return _plan(q, v, a, j)
+
+
+@jax.jit
+def _plan(q: Array, v: Array, a: Array, j: Array) -> JointTrajectory:
     over_joints = jax.vmap(s_curve)
     profiles = jax.vmap(over_joints, in_axes=(0, None, None, None))(q[1:] - q[:-1], v, a, j)
     return JointTrajectory(q, profiles, jnp.max(jnp.sum(profiles.segment_times, -1), -1))

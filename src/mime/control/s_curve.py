@@ -1,5 +1,6 @@
 """Jerk-limited timing of moves: a speed that rises and falls in the shape of an S."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -35,17 +36,7 @@ class SCurve(eqx.Module):
 
         Each segment is followed for as long as t has spent in it: no branch, so nothing jumps.
         """
-        zero = jnp.zeros_like(self.v0)
-        t = jnp.asarray(t, zero.dtype)
-        x, v, a = self.v0 * jnp.minimum(t, zero), self.v0, zero
-        left = jnp.maximum(t, zero)
-        for T, j in zip(jnp.unstack(self.segment_times), jnp.unstack(self.segment_jerks)):
-            s = jnp.minimum(left, T)
-            x = x + s * (v + s * (a / 2 + s * (j / 6)))
-            v = v + s * (a + s * (j / 2))
-            a = a + s * j
-            left = left - s
-        return self.direction * (x + v * left), self.direction * v, self.direction * a
+        return _follow(self, t)
 
     def position(self, t: Number) -> Scalar:
         return self(t)[0]
@@ -59,6 +50,21 @@ class SCurve(eqx.Module):
     @property
     def duration(self) -> Scalar:
         return jnp.sum(self.segment_times)
+
+
+@jax.jit
+def _follow(curve: SCurve, t: Number) -> tuple[Scalar, Scalar, Scalar]:
+    zero = jnp.zeros_like(curve.v0)
+    t = jnp.asarray(t, zero.dtype)
+    x, v, a = curve.v0 * jnp.minimum(t, zero), curve.v0, zero
+    left = jnp.maximum(t, zero)
+    for T, j in zip(jnp.unstack(curve.segment_times), jnp.unstack(curve.segment_jerks)):
+        s = jnp.minimum(left, T)
+        x = x + s * (v + s * (a / 2 + s * (j / 6)))
+        v = v + s * (a + s * (j / 2))
+        a = a + s * j
+        left = left - s
+    return curve.direction * (x + v * left), curve.direction * v, curve.direction * a
 
 
 def s_curve(
@@ -88,26 +94,31 @@ def s_curve(
         if is_known(speed, v_max) and not 0 <= np.asarray(speed) <= np.asarray(v_max):
             raise ParameterError(f"s_curve: {name} must be from 0 to v_max = {v_max}, got {speed}")
     dtype = jnp.result_type(float, distance, v_max, a_max, j_max, v0, vf)
-    d, v_max, a, j, v0, vf = (
-        jnp.asarray(x, dtype) for x in (distance, v_max, a_max, j_max, v0, vf)
-    )
+    values = [jnp.asarray(x, dtype) for x in (distance, v_max, a_max, j_max, v0, vf)]
+    curve = _plan(*values, at_rest=at_rest)
+    if is_known(curve.feasible) and not curve.feasible:
+        raise ParameterError(
+            f"s_curve: to get from v0 = {v0} to vf = {vf} takes a distance of "
+            f"{curve.position(curve.duration):g}, got {distance}. Allow more of it, or more "
+            "acceleration and jerk"
+        )
+    return curve
+
+
+@partial(jax.jit, static_argnames="at_rest")
+def _plan(
+    d: Scalar, v_max: Scalar, a: Scalar, j: Scalar, v0: Scalar, vf: Scalar, *, at_rest: bool
+) -> SCurve:
     direction, d = jnp.sign(d), jnp.abs(d)
     v_high = jnp.maximum(v0, vf)
 
     def ramps(rise: Scalar) -> Scalar:
         """The first equation, for vm = v_high + rise."""
         up, down = rise + (v_high - v0), rise + (v_high - vf)
-        return 0.5 * (
-            (2 * v0 + up) * _ramp_time(up, a, j) + (2 * vf + down) * _ramp_time(down, a, j)
-        )
+        T_up, T_down = _ramp_time(up, a, j), _ramp_time(down, a, j)
+        return 0.5 * ((2 * v0 + up) * T_up + (2 * vf + down) * T_down)
 
-    shortest = ramps(jnp.zeros_like(d))
-    feasible = shortest <= d * (1 + 8 * jnp.finfo(dtype).eps)
-    if not at_rest and is_known(feasible) and not feasible:
-        raise ParameterError(
-            f"s_curve: to get from v0 = {v0:g} to vf = {vf:g} takes a distance of {shortest:g}, "
-            f"got {d:g}. Allow more of it, or more acceleration and jerk"
-        )
+    feasible = ramps(jnp.zeros_like(d)) <= d * (1 + 8 * jnp.finfo(d.dtype).eps)
     room = v_max - v_high
     cruises = ramps(room) <= d
     rise = _rise_from_rest(d, a, j) if at_rest else _solve_rise(ramps, d, room)
@@ -116,7 +127,7 @@ def s_curve(
     up_j, up_a = _ramp_segments(rise + (v_high - v0), a, j)
     down_j, down_a = _ramp_segments(rise + (v_high - vf), a, j)
     times = jnp.stack([up_j, up_a, up_j, cruise, down_j, down_a, down_j])
-    return SCurve(direction, v0, times, j * _SHAPE.astype(dtype), feasible)
+    return SCurve(direction, v0, times, j * _SHAPE.astype(d.dtype), feasible)
 
 
 def _ramp_segments(rise: Scalar, a: Scalar, j: Scalar) -> tuple[Scalar, Scalar]:

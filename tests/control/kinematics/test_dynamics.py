@@ -267,10 +267,10 @@ def tree_of(tmp_path, parents, slides=(), mimics=None):
 
 TREES = {
     "one joint": ([-1], []),
-    "chain": (range(-1, 6), []),
-    "chain that also slides": (range(-1, 6), [1, 4]),
+    "chain": (range(-1, 4), []),
+    "chain that also slides": (range(-1, 4), [1, 3]),
     "slider": ([-1, 0], [0, 1]),
-    "branches": ([-1, 0, 1, 2, 1, 4, 0, 6, -1, 8], [4]),
+    "branches": ([-1, 0, 1, 1, -1], [3]),
 }
 
 
@@ -282,7 +282,7 @@ def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
     rng = np.random.default_rng(0)
     q, qd, tau, d = rng.normal(size=(4, n))
     gravity, F = np.array([0.3, -0.2, -9.81]), rng.normal(size=(n, 6))
-    for F_ext, diagonal in ((None, None), (F, None), (None, d**2), (F, d**2)):
+    for F_ext, diagonal in ((None, None), (F, d**2)):
         expected = kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal)
         variables = jax.tree.map(jnp.asarray, (q, qd, tau, gravity, F_ext, diagonal))
         found = jax.jit(lambda *args: articulated_bodies(tree, *args))(*variables)
@@ -290,22 +290,23 @@ def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
 
 
-def test_articulated_bodies_have_the_gradients_of_the_mass_matrix(tmp_path):
+def test_gradients_of_articulated_bodies_agree_with_differences_of_the_mass_matrix(tmp_path):
     tree = tree_of(tmp_path, *TREES["branches"])
-    q, qd, tau = map(jnp.asarray, np.random.default_rng(1).normal(size=(3, tree.num_joints)))
+    n = tree.num_joints
+    x = np.random.default_rng(1).normal(size=3 * n)
 
-    def by_mass_matrix(q, qd, tau):
-        M, bias = kin.mass_matrix(tree, q), kin.nonlinear_bias(tree, q, qd, GRAVITY)
-        return jnp.linalg.solve(M, tau - bias)
+    def by_bodies(x):
+        return articulated_bodies(tree, x[:n], x[n : 2 * n], x[2 * n :], GRAVITY, None, None)
 
-    def by_bodies(q, qd, tau):
-        return articulated_bodies(tree, q, qd, tau, GRAVITY, None, None)
+    def by_mass_matrix(x):  # NumPy in: evaluated by Python
+        return kin.forward_dynamics(tree, x[:n], x[n : 2 * n], x[2 * n :], GRAVITY)
 
-    expected = jax.jit(jax.jacfwd(by_mass_matrix, argnums=(0, 1, 2)))(q, qd, tau)
+    h = 1e-5  # error h² of the differences, 1e-10, and 1e-16/h of rounding
+    steps = h * np.eye(3 * n)
+    expected = [(by_mass_matrix(x + s) - by_mass_matrix(x - s)) / (2 * h) for s in steps]
     for jacobian in (jax.jacfwd, jax.jacrev):
-        found = jax.jit(jacobian(by_bodies, argnums=(0, 1, 2)))(q, qd, tau)
-        for ours, theirs in zip(found, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-9 * np.max(np.abs(theirs)))
+        found = jax.jit(jacobian(by_bodies))(jnp.asarray(x))
+        np.testing.assert_allclose(found.T, expected, rtol=0, atol=1e-7 * np.max(np.abs(expected)))
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from .spatial import Vector
 from .tree import KinematicTree, joint_transforms, link_mass_moments
 
 DEEPEST_UNROLLED = 10
+"""Joints between the root and a tip, up to which the mass matrix is used."""
 
 
 def forward_dynamics(

@@ -353,3 +353,15 @@ def test_gradients_of_a_deep_chain_are_finite_where_a_joint_can_stand(snake, ang
 
     gradients = jax.grad(last, argnums=(0, 1))(jnp.asarray(snake.masses), jnp.full(30, angle))
     assert all(jnp.all(jnp.isfinite(g)) and jnp.any(g != 0) for g in gradients)
+
+
+def test_frames_of_a_deep_chain_are_those_that_python_computes(snake):
+    q = np.random.default_rng(3).normal(size=30)
+    for where in (
+        kin.joint_to_world_transforms,
+        kin.link_to_world_transforms,
+        kin.link_world_poses,
+        lambda tree, q: kin.frame_pose(tree, q, "l20"),
+    ):
+        compiled = jax.jit(lambda q, where=where: where(snake, q))(jnp.asarray(q))
+        np.testing.assert_allclose(compiled, where(snake, q), atol=1e-13)

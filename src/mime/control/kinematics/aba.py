@@ -7,26 +7,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Float
 
-from .recursion import columns, inward, outward, runs
+from .recursion import columns, common_dtype, inward, joint_columns, outward, runs
 from .rnea import LinkMotion, move_link, wrench_at_link_origin
 from .scalar import Array, add, mul, reciprocal, sub, unpack
 from .spatial import (
     IDENTITY,
     ZERO,
     ArticulatedInertia,
-    Frame,
     Matrix,
     Motion,
     Vector,
     Wrench,
     acceleration_gradient,
     moments_about_origin,
-    turned_about,
 )
-from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
+from .tree import KinematicTree
 
 NO_WRENCH = Wrench(ZERO, ZERO)
 WEIGHTLESS = ArticulatedInertia(*[Matrix([ZERO] * 3)] * 3)
@@ -58,10 +55,9 @@ def articulated_bodies(
     p_i starts as the wrench that link i needs when q̈ = 0, and a_i is the acceleration beyond that
     motion: gravity and the velocity products then appear in p alone.
     """
-    given = jax.tree.leaves((tree, q, qd, tau, gravity_world, F_ext, diagonal))
-    dtype = jnp.result_type(jnp.float32, *(x for x in given if isinstance(x, jax.Array)))
-    q, qd, tau = (jnp.asarray(x, dtype) for x in (q, qd, tau))
-    X, S = _joints(tree, q, dtype)
+    dtype = common_dtype(tree, q, qd, tau, gravity_world, F_ext, diagonal)
+    qd, tau = (jnp.asarray(x, dtype) for x in (qd, tau))
+    X, S = joint_columns(tree, q, dtype)
     mass = moments_about_origin(
         columns(tree.masses, dtype),
         Vector(columns(tree.coms, dtype)),
@@ -106,13 +102,3 @@ def articulated_bodies(
     U, inverse_D, u = inward(tree_runs, release, (WEIGHTLESS, NO_WRENCH), bodies, dtype)
     no_more: tuple[Motion, Any] = Motion(ZERO, ZERO), 0.0
     return outward(tree_runs, accelerate, no_more, (X, S, U, inverse_D, u), dtype)[1]
-
-
-def _joints(tree: KinematicTree, q: jax.Array, dtype: Any) -> tuple[Frame, Motion]:
-    """X_i(q) and S_i as columns, turning and sliding joints in one formula."""
-    slides = columns(np.equal(tree.joint_types, JOINT_TYPE_PRISMATIC).astype(float), dtype)
-    turns = sub(1.0, slides)
-    R, r = frame_from_matrix(columns(tree.joint_frames, dtype))
-    u = Vector(columns(tree.joint_axes_local, dtype))
-    X = Frame(turned_about(R, u, mul(turns, q)), r + (R @ u) * mul(slides, q))
-    return X, Motion(u * slides, u * turns)

@@ -6,10 +6,12 @@ whoever places the robot.
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from mime.core.pose import quat_from_matrix
 
+from .recursion import columns, common_dtype, goes_in_loops, joint_columns, outward, runs
 from .rnea import link_motions
 from .scalar import Array, Scalar, pack, unpack
 from .spatial import IDENTITY_FRAME, ZERO, Frame, Vector
@@ -42,6 +44,8 @@ def joint_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each URDF link frame (which is its joint's frame) in the world."""
+    if goes_in_loops(tree, q):
+        return _matrices(*_frame_columns(tree, q))
     return pack([_rows(X) for X in link_frames(tree, joint_transforms(tree, q))], q)
 
 
@@ -49,6 +53,9 @@ def link_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each link's centre-of-mass frame in the world; its axes are those of the link."""
+    if goes_in_loops(tree, q):
+        X, dtype = _frame_columns(tree, q)
+        return _matrices(Frame(X.R, X.point(Vector(columns(tree.coms, dtype)))), dtype)
     return pack([_rows(X) for X in com_frames(tree, q)], q)
 
 
@@ -56,7 +63,8 @@ def link_world_poses(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[jax.Array, "links 7"]:
     """[x, y, z, qw, qx, qy, qz] of each link's centre-of-mass frame."""
-    return jnp.stack([_pose(T) for T in link_to_world_transforms(tree, q)])
+    T = link_to_world_transforms(tree, q)
+    return jax.vmap(_pose)(T) if goes_in_loops(tree, q) else jnp.stack([_pose(t) for t in T])
 
 
 def frame_transform(
@@ -64,6 +72,8 @@ def frame_transform(
 ) -> Float[Array, "4 4"]:
     """Pose of any URDF link frame in the world, merged links and the root included."""
     link_idx, offset = tree.frame(frame_name)
+    if link_idx >= 0 and goes_in_loops(tree, q):
+        return joint_to_world_transforms(tree, q)[link_idx] @ offset
     frames = link_frames(tree, joint_transforms(tree, q))
     X_world_link = IDENTITY_FRAME if link_idx < 0 else frames[link_idx]
     return pack(_rows(X_world_link.compose(frame_from_matrix(unpack(offset)))), q)
@@ -164,6 +174,18 @@ def _point_of_frame(
     link_idx, offset = tree.frame(frame_name)
     point = ZERO if point_in_frame is None else Vector(unpack(point_in_frame))
     return link_idx, frame_from_matrix(unpack(offset)).point(point)
+
+
+def _frame_columns(tree: KinematicTree, q: Array) -> tuple[Frame, DTypeLike]:
+    """`link_frames` in a loop, and the dtype of its columns."""
+    dtype = common_dtype(tree, q)
+    X, _ = joint_columns(tree, q, dtype)
+    return outward(runs(tree.parent_idxs), Frame.compose, IDENTITY_FRAME, X, dtype), dtype
+
+
+def _matrices(X: Frame, dtype: DTypeLike) -> jax.Array:
+    rows = jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x, dtype), X.r[0].shape), _rows(X))
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def _rows(X: Frame) -> list[list[Scalar]]:

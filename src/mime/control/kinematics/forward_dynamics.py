@@ -1,17 +1,14 @@
 """Forward dynamics: the accelerations that given torques cause."""
 
-import jax
 from jaxtyping import Float
 
 from .aba import articulated_bodies
 from .crba import composite_rigid_bodies
+from .recursion import goes_in_loops
 from .rnea import inverse_dynamics, unpack_wrenches
 from .scalar import Array, Scalar, add, is_constant, mul, pack, reciprocal, sub, unpack
 from .spatial import Vector
 from .tree import KinematicTree, joint_transforms, link_mass_moments
-
-DEEPEST_UNROLLED = 10
-"""Joints between the root and a tip, up to which the mass matrix is used."""
 
 
 def forward_dynamics(
@@ -28,7 +25,7 @@ def forward_dynamics(
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to that of M:
     implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    if _is_deep(tree) and any(isinstance(x, jax.Array) for x in (q, qd, tau)):
+    if goes_in_loops(tree, q, qd, tau):
         return articulated_bodies(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     X = joint_transforms(tree, q)
     masses = link_mass_moments(tree)
@@ -48,13 +45,6 @@ def forward_dynamics(
     return pack(
         solve_ltdl(M, [sub(t, b) for t, b in zip(unpack(tau), bias, strict=True)]), q, qd, tau
     )
-
-
-def _is_deep(tree: KinematicTree) -> bool:
-    depth: list[int] = []
-    for parent in tree.parent_idxs:
-        depth.append(1 + (0 if parent < 0 else depth[parent]))
-    return max(depth) > DEEPEST_UNROLLED and tree.num_links == tree.num_joints
 
 
 def solve_ltdl(M: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:

@@ -19,9 +19,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .scalar import Array
+from .scalar import Array, mul, sub
+from .spatial import Frame, Motion, Vector, turned_about
+from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
 
 T = TypeVar("T")
+
+DEEPEST_UNROLLED = 10
+"""Joints between the root and a tip, up to which recursions are unrolled: see `forward_dynamics`."""
+
+
+def goes_in_loops(tree: KinematicTree, *arguments: Array) -> bool:
+    """Is the tree deep, and is there something to compile? Mimic joints need the unrolled form."""
+    depth: list[int] = []
+    for parent in tree.parent_idxs:
+        depth.append(1 + (0 if parent < 0 else depth[parent]))
+    deep = max(depth) > DEEPEST_UNROLLED and tree.num_links == tree.num_joints
+    return deep and any(isinstance(x, jax.Array) for x in arguments)
 
 
 class Run(NamedTuple):
@@ -52,6 +66,23 @@ def columns(array: Array, dtype: DTypeLike) -> Any:
     if isinstance(array, np.ndarray) and np.all(array == array[0]):
         return float(array[0])
     return jnp.asarray(array, dtype)
+
+
+def common_dtype(*values: Any) -> DTypeLike:
+    """Of all the JAX arrays among the given ones; constants do not count."""
+    arrays = (x for x in jax.tree.leaves(values) if isinstance(x, jax.Array))
+    return jnp.result_type(jnp.float32, *arrays)
+
+
+def joint_columns(tree: KinematicTree, q: Array, dtype: DTypeLike) -> tuple[Frame, Motion]:
+    """X_i(q) and S_i as columns, turning and sliding joints in one formula."""
+    slides = columns(np.equal(tree.joint_types, JOINT_TYPE_PRISMATIC).astype(float), dtype)
+    turns = sub(1.0, slides)
+    R, r = frame_from_matrix(columns(tree.joint_frames, dtype))
+    u = Vector(columns(tree.joint_axes_local, dtype))
+    q = jnp.asarray(q, dtype)
+    X = Frame(turned_about(R, u, mul(turns, q)), r + (R @ u) * mul(slides, q))
+    return X, Motion(u * slides, u * turns)
 
 
 def outward(

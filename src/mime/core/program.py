@@ -36,7 +36,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def step_size(simulation: Simulation, state: SimulationState) -> int:
-    """Operations that a step needs to advance the state; counted once a structure."""
+    """Operations that a step needs to advance the state; counted once a structure.
+
+    A step with loops of its own counts as none: fusion is right for what stands between them.
+    """
     key = split(simulation)[0]
     if key not in _sizes:
         jaxpr = jax.make_jaxpr(lambda s: advance(simulation.nodes, simulation.wiring, s, {})[0])(
@@ -52,6 +55,8 @@ def _needed(jaxpr: Any) -> int:
     count = 0
     for equation in reversed(jaxpr.eqns):
         if any(id(variable) in wanted for variable in equation.outvars):
+            if equation.primitive.name == "scan":
+                return 0
             count += 1
             wanted |= {id(variable) for variable in equation.invars}
     return count

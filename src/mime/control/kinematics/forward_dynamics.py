@@ -1,4 +1,19 @@
-"""Forward dynamics: the accelerations that given torques cause."""
+"""Forward dynamics: the accelerations that given torques cause.
+
+Shallow trees take the mass matrix with a sparse LᵀDL, unrolled; deep ones the articulated bodies,
+in loops. Measured on serial chains, one robot in a scan, XLA's default options (the mass matrix of
+10 and 12 and the bodies of 8 on a busy machine, so some of that is the machine's):
+
+    joints   mass matrix: µs a step, s to compile     articulated bodies: µs, s
+         6            1.5        0.8
+         8            3.7        1.7                            25        2.5
+        10            7.5        4.8
+        12           1751         21                            31        1.1
+        30        (27,000 operations, over 45 s)                79        1.1
+
+XLA's default fusion explodes between 10 and 12. Without its fusion emitters the mass matrix is
+still faster at 14, but that option is not ours to set inside somebody else's `jit`.
+"""
 
 from jaxtyping import Float
 

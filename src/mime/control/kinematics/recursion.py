@@ -26,7 +26,7 @@ from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
 T = TypeVar("T")
 
 DEEPEST_UNROLLED = 10
-"""Joints between the root and a tip, up to which recursions are unrolled: see `forward_dynamics`."""
+"""Joints from the root to a tip up to which recursions are unrolled: see `forward_dynamics`."""
 
 
 def goes_in_loops(tree: KinematicTree, *arguments: Array) -> bool:

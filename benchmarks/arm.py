@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ import numpy as np
 from timing import best_of
 
 import mime.control.kinematics as kin
+from mime.core.stacking import without_fusion
 
 jax.config.update("jax_enable_x64", True)
 GRAVITY = np.array([0.0, 0.0, -9.81])
@@ -108,7 +110,9 @@ def rollout_of(f: Callable[..., Any], steps: int) -> Callable[..., Any]:
 def compiled(function: Callable[..., Any], options: dict[str, Any], *args: Any) -> Any:
     """The program and the seconds it took, tracing included."""
     start = time.perf_counter()
-    program = jax.jit(function).lower(*args).compile(compiler_options=options)
+    with without_fusion() if options == UNFUSED else nullcontext():
+        lowered = jax.jit(function).lower(*args)
+    program = lowered.compile(compiler_options=options)
     return program, time.perf_counter() - start
 
 

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import mime.control.kinematics as kin
@@ -74,7 +75,6 @@ def closed_loop(controller, q_start, plan=None):
 
 
 def test_torques_match_pinocchio():
-    pin = pytest.importorskip("pinocchio")
     (file,) = (f for f in metadata.files("example-robot-data") if f.name == "ur5_robot.urdf")
     tree = kin.parse_urdf(file.locate())
     model = pin.buildModelFromUrdf(tree.source)

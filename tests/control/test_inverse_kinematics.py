@@ -5,6 +5,7 @@ from importlib import metadata
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import mime.control.kinematics as kin
@@ -28,7 +29,6 @@ to_matrix = jax.jit(pose_to_matrix)
 def load(name):
     if name == "desktop":
         return kin.parse_urdf(model_path("desktop_arm_6axis"))
-    pytest.importorskip("pinocchio")
     file = next(f for f in metadata.files("example-robot-data") if f.name == FILES[name])
     return kin.parse_urdf(file.locate())
 
@@ -69,7 +69,6 @@ def pose_at(tree, q, frame):
 
 def pinocchio_error(model, tree, frame, q, pose):
     """m and rad between the target and where Pinocchio says the tool is."""
-    pin = pytest.importorskip("pinocchio")
     data = model.createData()
     full = pin.neutral(model)
     for i, name in enumerate(tree.link_joint_names):
@@ -93,7 +92,7 @@ def test_reachable_targets_are_found_from_nearby_and_pinocchio_agrees(case):
     q = np.asarray(found.q)
     assert np.all(q >= tree.joint_limits[:, 0])
     assert np.all(q <= tree.joint_limits[:, 1])
-    model = pytest.importorskip("pinocchio").buildModelFromUrdf(tree.source)
+    model = pin.buildModelFromUrdf(tree.source)
     for i in np.flatnonzero(first)[:20]:
         position, angle = pinocchio_error(model, tree, frame, q[i], poses[i])
         # The tolerance of the solver, and 1e-10 of difference between two kinematics.

@@ -289,11 +289,12 @@ def test_the_public_names_exist():
     assert set(mime.__all__) <= set(dir(mime))
 
 
-class TestTrajectory:
-    @pytest.fixture(scope="class")
-    def run(self, simulation):
-        return simulation.run(0.1, {"rotor": {"torque": 1.0}}, record=["rotor.angle", "rotor.pose"])
+@pytest.fixture(scope="module")
+def run(simulation):
+    return simulation.run(0.1, {"rotor": {"torque": 1.0}}, record=["rotor.angle", "rotor.pose"])
 
+
+class TestTrajectory:
     def test_xarray_has_units_descriptions_and_parameters(self, run):
         data = run.to_xarray()
         assert data["rotor.angle"].attrs["units"] == "rad"

@@ -1,12 +1,12 @@
 """The desktop arm against MuJoCo, which reads the same URDF with its own parser."""
 
+import mujoco
 import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
 from mime.models import model_path
 
-mujoco = pytest.importorskip("mujoco")
 GRAVITY = np.array([0.5, -1.0, -9.81])
 # MuJoCo diagonalises each inertia and stores it as a quaternion: a few 1e-16 more than our own
 # sums.

@@ -15,12 +15,12 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pinocchio as pin
 import pytest
 
 import mime.control.kinematics as kin
 from mime.control.kinematics.aba import articulated_bodies
 
-pin = pytest.importorskip("pinocchio")
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
 # Both sides sum some hundred products in double precision (1e-16 each, and up to 1e3 of
 # cancellation).

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import control
 from mime.nodes.actuation.motor import MotorNode
-
-control = pytest.importorskip("control")
 
 MOTORS = {
     "smartmouse": MotorNode("m", 1e-3, 6.58e-4, 0.0787, 5.0, 0.58, 1.2615e-6),

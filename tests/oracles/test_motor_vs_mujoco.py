@@ -5,14 +5,11 @@ differ by first order in the step; each tolerance is that of dt = 1e-5 s.
 """
 
 import jax
+import mujoco
 import numpy as np
 import pytest
 
 from mime.nodes.actuation.motor import MotorNode
-
-mujoco = pytest.importorskip("mujoco")
-if not hasattr(mujoco.MjsActuator, "set_to_dcmotor"):
-    pytest.skip("this MuJoCo has no dcmotor", allow_module_level=True)
 
 DT = 1e-5
 ELECTRICAL = 'motorconst="0.05" resistance="1" inductance="0.001"'

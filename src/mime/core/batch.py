@@ -24,6 +24,7 @@ from mime.core.run import check_finite_inputs, count_steps
 from mime.core.signals import Inputs, Signals, sample
 from mime.core.simulation import ConvergenceWarning, Simulation
 from mime.core.spec import InputError
+from mime.core.stacking import without_fusion
 from mime.core.step import SimulationState, advance
 from mime.core.text import warn_user
 from mime.core.trajectory import Divergence, Trajectory
@@ -239,8 +240,19 @@ def _block(
 
 
 _STATIC = ("selection", "axes", "capacity", "every_step")
+
+
+def _unfused_block(*args: Any, **options: Any) -> tuple[SimulationState, Outputs]:
+    with without_fusion():
+        return _block(*args, **options)
+
+
 _PROGRAMS = {
-    name: jit_folding(_block, static_argnames=_STATIC, compiler_options=options)
+    name: jit_folding(
+        _unfused_block if name == "unfused" else _block,
+        static_argnames=_STATIC,
+        compiler_options=options,
+    )
     for name, options in OPTIONS.items()
 }
 

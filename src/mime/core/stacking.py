@@ -1,6 +1,8 @@
 """Arrays made of scalars, in the form that XLA's CPU compiler handles well."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import jax
@@ -9,15 +11,26 @@ import numpy as np
 from jaxtyping import Array
 
 _MOST_SELECTS = 32
+_unfused: ContextVar[bool] = ContextVar("unfused", default=False)
+
+
+@contextmanager
+def without_fusion() -> Iterator[None]:
+    """Trace for a program that XLA compiles without fusion, where a concatenation is one copy."""
+    token = _unfused.set(True)
+    try:
+        yield
+    finally:
+        _unfused.reset(token)
 
 
 def stack_scalars(scalars: Sequence[Any]) -> Array:
-    """`jnp.stack` of scalars, as a chain of selects when they are few.
+    """`jnp.stack` of scalars, as a chain of selects when they are few and XLA fuses.
 
     XLA's CPU compiler fuses a concatenation with the code that makes its operands, and evaluates
     what they share anew for each: on a 7-axis arm a step of the dynamics took 880 µs instead of 5.
     """
-    if len(scalars) > _MOST_SELECTS:
+    if len(scalars) > _MOST_SELECTS or _unfused.get():
         return jnp.stack([jnp.asarray(x) for x in scalars])
     dtype = jnp.result_type(*scalars)
     index = jax.lax.iota(np.int32, len(scalars))

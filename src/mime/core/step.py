@@ -1,6 +1,6 @@
 """One step of a graph, traced: the schedule, the gathering of inputs, rates and coupling groups."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -39,16 +39,18 @@ def advance(
     external: Mapping[str, Mapping[str, Any]],
 ) -> tuple[SimulationState, dict[str, State], dict[str, dict[str, Any]]]:
     """One step along the schedule: the new state, and the fluxes and inputs of every node."""
-    nodes, reports = dict(state.nodes), dict(state.coupling)
-    fluxes: dict[str, State] = {}
-    inputs: dict[str, dict[str, Any]] = {}
+    step = _Step(elements, wiring, state, external)
     for stage in wiring.schedule:
-        fire = _group if isinstance(stage, CouplingGroup) else _single
-        fire(elements, wiring, stage, state, external, nodes, fluxes, inputs, reports)
+        if isinstance(stage, CouplingGroup):
+            step.group(stage)
+        else:
+            step.single(stage)
     held = {
-        name: {field: fluxes[name][field] for field in kept} for name, kept in state.held.items()
+        name: {field: step.fluxes[name][field] for field in kept}
+        for name, kept in state.held.items()
     }
-    return SimulationState(state.step + 1, nodes, held, reports), fluxes, inputs
+    after = SimulationState(state.step + 1, step.nodes, held, step.reports)
+    return after, step.fluxes, step.inputs
 
 
 def gather(
@@ -69,93 +71,80 @@ def gather(
     return {field: sum(values[1:], start=values[0]) for field, values in terms.items()}
 
 
-def _single(
-    elements: Mapping[str, Node],
-    wiring: Wiring,
-    name: Any,
-    state: SimulationState,
-    external: Mapping[str, Any],
-    nodes: dict[str, State],
-    fluxes: dict[str, State],
-    inputs: dict[str, dict[str, Any]],
-    reports: dict[str, CouplingReport],
-) -> None:
-    """Fire one node; between the firings of a slow one, hold its state and fluxes."""
-    node, period = elements[name], wiring.period(name)
-    inputs[name] = gather(wiring, node, fluxes, state.held, external)
-    if period == 1:
-        nodes[name], fluxes[name] = _fire(node, nodes[name], inputs[name])
-        return
-    nodes[name], fluxes[name] = jax.lax.cond(
-        state.step % period == 0,
-        lambda: _fire(node, nodes[name], inputs[name]),
-        lambda: (nodes[name], state.held[name]),
-    )
+class _Step:
+    """A step under way: what the nodes visited so far have become."""
+
+    def __init__(
+        self,
+        elements: Mapping[str, Node],
+        wiring: Wiring,
+        before: SimulationState,
+        external: Mapping[str, Mapping[str, Any]],
+    ):
+        self.elements, self.wiring, self.before, self.external = elements, wiring, before, external
+        self.nodes, self.reports = dict(before.nodes), dict(before.coupling)
+        self.fluxes: dict[str, State] = {}
+        self.inputs: dict[str, dict[str, Any]] = {}
+
+    def single(self, name: str) -> None:
+        """Fire one node; between the firings of a slow one, hold its state and fluxes."""
+        start = self.nodes[name]
+        given = self.inputs[name] = self._gather(name, self.fluxes)
+        self.nodes[name], self.fluxes[name] = self._at_its_rate(
+            name,
+            lambda: _fire(self.elements[name], start, given),
+            lambda: (start, self.before.held[name]),
+        )
+
+    def group(self, group: CouplingGroup) -> None:
+        """Iterate a group's members from the step's start until the fluxes between them agree."""
+        inner = [(edge.source, edge.source_field) for edge in self.wiring.inner_edges(group)]
+        start = {name: self.nodes[name] for name in group.members}
+        outside = dict(self.fluxes)
+
+        def coupled(all_fluxes: Mapping[str, State]) -> dict[str, State]:
+            picked: dict[str, State] = {}
+            for name, field in inner:
+                picked.setdefault(name, {})[field] = all_fluxes[name][field]
+            return picked
+
+        def once(x: dict[str, State]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+            latest, after, given = {**outside, **x}, {}, {}
+            for name in group.members:
+                now = latest if group.method == "gauss_seidel" else {**outside, **x}
+                given[name] = self._gather(name, now)
+                after[name], latest[name] = _fire(self.elements[name], start[name], given[name])
+            return after, {name: latest[name] for name in group.members}, given
+
+        def iterate() -> tuple[Any, ...]:
+            x, count, residual, converged = fixed_point(
+                lambda x: coupled(once(x)[1]), coupled(self.before.held), group
+            )
+            report = self.reports[group.name]
+            return *once(x), report.after(self.before.step, count, residual, converged)
+
+        def hold() -> tuple[Any, ...]:
+            kept = {name: self.before.held[name] for name in group.members}
+            now = {**outside, **coupled(kept)}
+            given = {name: self._gather(name, now) for name in group.members}
+            return start, kept, given, self.reports[group.name]
+
+        after, latest, given, report = self._at_its_rate(group.members[0], iterate, hold)
+        self.nodes |= after
+        self.fluxes |= latest
+        self.inputs |= given
+        self.reports[group.name] = report
+
+    def _gather(self, name: str, now: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        return gather(self.wiring, self.elements[name], now, self.before.held, self.external)
+
+    def _at_its_rate(self, name: str, fire: Callable[[], Any], hold: Callable[[], Any]) -> Any:
+        """Fire in every step, or in every k-th and hold between: not computed then."""
+        period = self.wiring.period(name)
+        return fire() if period == 1 else jax.lax.cond(self.before.step % period == 0, fire, hold)
 
 
 def _fire(node: Node, state: State, inputs: Mapping[str, Any]) -> tuple[State, State]:
     after = traced_update(node, state, inputs, node.timestep)
-    spec = node.boundary_flux_spec()
     fluxes = traced_fluxes(node, after, inputs, node.timestep)
-    return after, {field: fluxes[field] for field in spec}
-
-
-def _group(
-    elements: Mapping[str, Node],
-    wiring: Wiring,
-    group: Any,
-    state: SimulationState,
-    external: Mapping[str, Any],
-    nodes: dict[str, State],
-    fluxes: dict[str, State],
-    inputs: dict[str, dict[str, Any]],
-    reports: dict[str, CouplingReport],
-) -> None:
-    """Iterate a group's members from the state at the step's start until their fluxes agree."""
-    inner = [(edge.source, edge.source_field) for edge in wiring.inner_edges(group)]
-    start = {name: nodes[name] for name in group.members}
-    outside = dict(fluxes)
-
-    def once(x: dict[str, State]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        latest, after, given = {**outside, **x}, {}, {}
-        for name in group.members:
-            now = latest if group.method == "gauss_seidel" else {**outside, **x}
-            given[name] = gather(wiring, elements[name], now, state.held, external)
-            after[name], latest[name] = _fire(elements[name], start[name], given[name])
-        return after, {name: latest[name] for name in group.members}, given
-
-    def coupled(all_fluxes: Mapping[str, State]) -> dict[str, State]:
-        picked: dict[str, State] = {}
-        for name, field in inner:
-            picked.setdefault(name, {})[field] = all_fluxes[name][field]
-        return picked
-
-    def iterate() -> tuple[Any, ...]:
-        x, count, residual, converged = fixed_point(
-            lambda x: coupled(once(x)[1]), coupled(state.held), group
-        )
-        return *once(x), reports[group.name].after(state.step, count, residual, converged)
-
-    period = wiring.period(group.members[0])
-    if period == 1:
-        after, latest, given, report = iterate()
-    else:
-        given = {
-            m: gather(
-                wiring,
-                elements[m],
-                {**outside, **coupled(state.held)},
-                state.held,
-                external,
-            )
-            for m in group.members
-        }
-        after, latest, report = jax.lax.cond(
-            state.step % period == 0,
-            lambda: (lambda r: (r[0], r[1], r[3]))(iterate()),
-            lambda: (start, {m: state.held[m] for m in group.members}, reports[group.name]),
-        )
-    nodes |= after
-    fluxes |= latest
-    inputs |= given
-    reports[group.name] = report
+    return after, {field: fluxes[field] for field in node.boundary_flux_spec()}

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.control.base_frame import may_be_nonzero, to_base
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
     KinematicTree,
@@ -34,7 +35,7 @@ from mime.core.node import (
     option,
     parameter,
 )
-from mime.core.pose import IDENTITY_POSE, compose, quat_conjugate, quat_rotate
+from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.text import nearest, quoted
 from mime.nodes.actuation.robot_arm_meta import ROBOT_ARM_META
 
@@ -217,7 +218,7 @@ class RobotArmNode(Node):
         """(M + dt f) q̈ = tau_cmd - f q̇ - c - g + Jᵀ F;    q̇' = q̇ + dt q̈,    q' = q + dt q̇'"""
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = self._command(boundary_inputs, qd) + self._tool_torques(q, boundary_inputs)
-        implicit = self.integrator == "implicit" and _present(self.joint_friction_n_m_s)
+        implicit = self.integrator == "implicit" and may_be_nonzero(self.joint_friction_n_m_s)
         diagonal = dt * jnp.asarray(self.joint_friction_n_m_s, q.dtype) if implicit else None
         if self.joint_limits == "spring":
             push, stiffness = self._soft_stops(q, qd, dt)
@@ -272,7 +273,7 @@ class RobotArmNode(Node):
             limit = jnp.asarray(self.tree.effort_limits, qd.dtype)
             tau = jnp.clip(tau, -limit, limit)
         f = self.joint_friction_n_m_s
-        return tau - jnp.asarray(f, qd.dtype) * qd if _present(f) else tau
+        return tau - jnp.asarray(f, qd.dtype) * qd if may_be_nonzero(f) else tau
 
     def _in_world(self, pose_base: Array) -> Array:
         """P_base ⊕ pose; free when the base stands at the origin."""
@@ -282,25 +283,25 @@ class RobotArmNode(Node):
         return compose(jnp.asarray(base, pose_base.dtype), pose_base)
 
     def _gravity_base(self) -> Any:
-        return _to_base(self.base_pose_world, self.gravity_world)
+        return to_base(self.base_pose_world, self.gravity_world)
 
     def _wrenches_base(self, inputs: Values) -> Any:
         """World wrenches in the axes of the base; None when there are none."""
         wrenches = inputs["external_wrenches_per_link"]
-        if not _present(wrenches):
+        if not may_be_nonzero(wrenches):
             return None
         pairs = jnp.reshape(wrenches, (-1, 3))
-        turned = jax.vmap(lambda v: _to_base(self.base_pose_world, v))(pairs)
+        turned = jax.vmap(lambda v: to_base(self.base_pose_world, v))(pairs)
         return jnp.reshape(turned, (-1, 6))
 
     def _tool_torques(self, q: Array, inputs: Values) -> Any:
         """J_tipᵀ F for a wrench at the tool tip."""
         wrench = inputs["end_effector_wrench_world"]
-        if not _present(wrench):
+        if not may_be_nonzero(wrench):
             return 0.0
         point = self.end_effector_offset_in_link[:3]
         J = frame_jacobian_at(self.tree, q, self.end_effector_link_name, point)
-        force, moment = (_to_base(self.base_pose_world, part) for part in (wrench[:3], wrench[3:]))
+        force, moment = (to_base(self.base_pose_world, part) for part in (wrench[:3], wrench[3:]))
         return J.T @ jnp.concatenate([force, moment])
 
     def _soft_stops(self, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
@@ -320,30 +321,8 @@ def _wrench_to_joint_torques(
     return -jnp.asarray(rnea(tree, q, None, None, np.zeros(3), wrenches_base))
 
 
-def _to_base(base_pose_world: Any, vector_world: Any) -> Any:
-    """A world vector in the axes of the base; NumPy in, NumPy out, so that it still folds."""
-    if isinstance(base_pose_world, np.ndarray):
-        if not np.any(base_pose_world[4:]):
-            return vector_world
-        if isinstance(vector_world, np.ndarray):
-            return _rotation(base_pose_world[3:]).T @ vector_world
-    quat = jnp.asarray(base_pose_world)[3:]
-    return quat_rotate(quat_conjugate(quat), jnp.asarray(vector_world))
-
-
-def _rotation(quat: np.ndarray) -> np.ndarray:
-    w, v = quat[0], quat[1:]
-    cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
-    return np.eye(3) + 2 * w * cross + 2 * cross @ cross
-
-
 def _columns(limits: Any) -> tuple[Any, Any]:
     return limits[:, 0], limits[:, 1]
-
-
-def _present(value: Any) -> bool:
-    """False when a value is known to be zero while tracing: a default input, an absent friction."""
-    return not isinstance(value, np.ndarray) or bool(np.any(value))
 
 
 def _sized(where: str, label: str, value: Any, shape: tuple[int, ...]) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 import mime
-from mime.core.cache import cache_bytes, cache_folder, clear_cache
+from mime.core.cache import cache_bytes, cache_folder, clear_cache, enable_compilation_cache
 
 
 def cache(clear: Annotated[bool, tyro.conf.arg(help="remove the kept programs")] = False) -> None:
@@ -24,6 +24,7 @@ def version() -> None:
 
 def main() -> None:
     """Entry point of the `mime` command."""
+    enable_compilation_cache()
     if sys.argv[1:] == ["--version"]:
         sys.argv[1:] = ["version"]
     tyro.extras.subcommand_cli_from_dict({"cache": cache, "version": version}, prog="mime")

@@ -227,7 +227,8 @@ class Node(eqx.Module):
                     f"{where}: {name} must have shape {spec.shape}, got {value.shape}: {value}"
                 )
             if not spec.allows(np.asarray(value)):
-                raise ParameterError(f"{where}: {name} must be {spec.expected()}, got {value}")
+                shown = f"{float(value):.6g}" if value.ndim == 0 else str(value)
+                raise ParameterError(f"{where}: {name} must be {spec.expected()}, got {shown}")
 
 
 def _replace_leaf(node: Any, name: str, value: Any) -> Any:

@@ -68,15 +68,15 @@ def _update(node, state, inputs, dt):
 quick_update = jax.jit(_update, compiler_options=QUICK)
 
 
-def seed_000(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
+def written_out(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
     """MIME-NODE-100's formulas, written out."""
     u = {name: inputs.get(name, 0.0) for name in ("commanded_torque", "commanded_voltage")}
     w_des, load = inputs.get("commanded_velocity", 0.0), inputs.get("load_torque", 0.0)
     theta, w, i = state["angle"], state["angular_velocity"], state["current"]
     integral = state["velocity_integral_error"]
     torque = u["commanded_torque"] != 0
-    voltage = ~torque & (u["commanded_voltage"] != 0)
-    velocity = ~torque & ~voltage & (w_des != 0)
+    voltage = jnp.logical_not(torque) & (u["commanded_voltage"] != 0)
+    velocity = jnp.logical_not(torque | voltage) & (w_des != 0)
     integral = jnp.where(velocity, integral + (w_des - w) * dt, integral)
     tau_pi = kp * (w_des - w) + ki * integral
     i = jnp.where(voltage, (i + dt / L * (u["commanded_voltage"] - kt * w)) / (1 + dt * R / L), 0.0)
@@ -92,11 +92,11 @@ def seed_000(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
 
 
 @pytest.mark.parametrize("inputs", COMMANDS, ids=lambda u: "+".join(u) or "none")
-def test_with_every_extension_off_the_result_is_seed_000_to_the_last_bit(inputs):
+def test_with_every_extension_off_the_result_is_the_formulas_to_the_last_bit(inputs):
     node = motor()
     leaves = [jnp.asarray(value) for value in REFERENCE.values()]
     arrays = {name: jnp.asarray(value) for name, value in inputs.items()}
-    literal = jax.jit(lambda state, u, *p: seed_000(state, u, 1e-4, *p))
+    literal = jax.jit(lambda state, u, *p: written_out(state, u, 1e-4, *p))
     state = expected = node.initial_state() | {"angular_velocity": jnp.asarray(3.0)}
     for _ in range(200):
         state = node.update(state, arrays, 1e-4)
@@ -106,7 +106,7 @@ def test_with_every_extension_off_the_result_is_seed_000_to_the_last_bit(inputs)
     }
 
 
-def test_the_fields_inputs_and_fluxes_are_those_of_seed_000():
+def test_the_fields_inputs_and_fluxes_are_those_of_mime_node_100():
     node = motor()
     assert (
         node.state_fields() == node.observable_fields() == ["angle", "angular_velocity", "current"]

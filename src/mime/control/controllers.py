@@ -6,6 +6,7 @@ from the root link: of a base that stands rotated, turn it into that frame first
 
 import os
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import jax
@@ -178,7 +179,7 @@ class _JointController(Node):
     @property
     def params(self) -> Any:
         """The parameters by name; those of the links as `tree.masses`, `tree.coms`, ..."""
-        return {"tree": self.tree, **super().params}
+        return MappingProxyType({"tree": self.tree, **super().params})
 
     def boundary_input_spec(self) -> dict[str, Input]:
         n = (self.num_joints,)

@@ -4,6 +4,7 @@ M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ - tau_c sign(q̇) + Σ J_iᵀ F_i
 """
 
 import os
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -177,7 +178,7 @@ class RobotArmNode(Node):
     @property
     def params(self) -> Any:
         """The parameters by name; those of the links as `tree.masses`, `tree.coms`, ..."""
-        return {"tree": self.tree, **super().params}
+        return MappingProxyType({"tree": self.tree, **super().params})
 
     def boundary_input_spec(self) -> dict[str, Input]:
         n, links = self.tree.num_joints, self.tree.num_links

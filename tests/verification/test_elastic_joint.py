@@ -47,7 +47,7 @@ def run(node, torques, **initial):
     return jax.tree.map(np.asarray, scan(node, state, jnp.asarray(torques)))
 
 
-def equations_1_to_5(J, I, k, v, I_f):  # noqa: E741
+def equations_1_to_5(J, I, k, v, I_f):
     """A, B of (x2, x2', x1, x1') from the mass matrix of equation 5; equation 2 has I_f = 0."""
     M = np.array([[I + I_f, I], [I, I + J]])  # of (x1, x2)
     by_state = np.linalg.solve(M, np.array([[0, 0, -k, -v], [0, 0, 0, 0]]))

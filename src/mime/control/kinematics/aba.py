@@ -75,8 +75,8 @@ def articulated_bodies(
     def release(
         beyond: tuple[ArticulatedInertia, Wrench], link: Any
     ) -> tuple[tuple[ArticulatedInertia, Wrench], Any]:
-        X, S, I, p, tau, resistance = link  # noqa: E741
-        I, p = I + beyond[0], p + beyond[1]  # noqa: E741
+        X, S, I, p, tau, resistance = link
+        I, p = I + beyond[0], p + beyond[1]
         U = I.wrench(S)
         inverse_D = reciprocal(add(U.power(S), resistance))
         u = sub(tau, p.power(S))

@@ -223,7 +223,7 @@ class Frame(NamedTuple):
 
         with I, H, M turned by R.
         """
-        I, M = (_turned(self.R, A) for A in (body.I, body.M))  # noqa: E741
+        I, M = (_turned(self.R, A) for A in (body.I, body.M))
         H = self.R @ body.H @ self.R.T
         r = cross_matrix(self.r)
         rM = r @ M
@@ -294,7 +294,7 @@ class ArticulatedInertia(NamedTuple):
     A rigid body has M = m 1 and H = [h]×; hinges make its mass depend on the direction.
     """
 
-    I: Matrix  # noqa: E741
+    I: Matrix
     H: Matrix
     M: Matrix
 

@@ -180,7 +180,7 @@ class ElasticJointNode(Node):
         x2, w2 = state["rotor_angle"], state["rotor_velocity"]
         x1, w1 = state["deflection"], state["deflection_velocity"]
         u, f = self._torques(boundary_inputs, x1.dtype)
-        J, I = self.reflected_inertia(), self.output_inertia_kg_m2  # noqa: E741
+        J, I = self.reflected_inertia(), self.output_inertia_kg_m2
         share = I / (I + J)
         g = (1.0 - share) * f - share * u
         if self.integrator == "exact":
@@ -203,7 +203,7 @@ class ElasticJointNode(Node):
         x2, w2 = state["rotor_angle"], state["rotor_velocity"]
         x1, w1 = state["deflection"], state["deflection_velocity"]
         u, f = self._torques(boundary_inputs, x1.dtype)
-        J, I = self.reflected_inertia(), self.output_inertia_kg_m2  # noqa: E741
+        J, I = self.reflected_inertia(), self.output_inertia_kg_m2
         spring = -self._spring(x1)[0] - self.damping_n_m_s * w1
         transmitted = spring
         if self.inserted_inertia_kg_m2 is not None:  # u - J x2'' = spring - I_f x1'', by (4)
@@ -234,7 +234,7 @@ class ElasticJointNode(Node):
         """A, B, C, D: inputs (motor_torque, external_torque), states as in `state_spec`, outputs
         (rotor angle, output angle). Of the linear spring; without hardening and backlash.
         """
-        J, I = self.reflected_inertia(), self.output_inertia_kg_m2  # noqa: E741
+        J, I = self.reflected_inertia(), self.output_inertia_kg_m2
         k, v, m = self.stiffness_n_m_per_rad, self.damping_n_m_s, self._swung_inertia()
         N = jnp.ones_like(k) if self.gear_ratio is None else self.gear_ratio
         share, zero, one = I / (I + J), jnp.zeros_like(k), jnp.ones_like(k)
@@ -277,7 +277,7 @@ class ElasticJointNode(Node):
 
     def _swung_inertia(self) -> Any:
         """mu + I_f."""
-        J, I = self.reflected_inertia(), self.output_inertia_kg_m2  # noqa: E741
+        J, I = self.reflected_inertia(), self.output_inertia_kg_m2
         mu = I * J / (I + J)
         return mu if self.inserted_inertia_kg_m2 is None else mu + self.inserted_inertia_kg_m2
 

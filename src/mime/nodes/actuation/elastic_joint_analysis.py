@@ -15,17 +15,17 @@ from jaxtyping import Array, Float
 Number = float | Float[Array, ""] | np.floating
 
 
-def reduced_inertia(J: Number, I: Number) -> Any:  # noqa: E741
+def reduced_inertia(J: Number, I: Number) -> Any:
     """mu = I J / (I + J), the inertia that the spring swings."""
     return I * J / (I + J)
 
 
-def resonance(J: Number, I: Number, k: Number, I_f: Number = 0.0) -> Any:  # noqa: E741
+def resonance(J: Number, I: Number, k: Number, I_f: Number = 0.0) -> Any:
     """sqrt(k / (mu + I_f)): both bodies free."""
     return jnp.sqrt(k / (reduced_inertia(J, I) + I_f))
 
 
-def anti_resonance(I: Number, k: Number, I_f: Number = 0.0) -> Any:  # noqa: E741
+def anti_resonance(I: Number, k: Number, I_f: Number = 0.0) -> Any:
     """sqrt(k / (I + I_f)): the motor torque that moves the output leaves the rotor at rest."""
     return jnp.sqrt(k / (I + I_f))
 
@@ -35,14 +35,14 @@ def locked_output_resonance(J: Number, k: Number, I_f: Number = 0.0) -> Any:
     return jnp.sqrt(k / (J + I_f))
 
 
-def critical_damping(J: Number, I: Number, k: Number, I_f: Number = 0.0) -> Any:  # noqa: E741
+def critical_damping(J: Number, I: Number, k: Number, I_f: Number = 0.0) -> Any:
     """v_c = 2 sqrt(k (mu + I_f)): the least damping with which a free deflection never swings."""
     return 2.0 * jnp.sqrt(k * (reduced_inertia(J, I) + I_f))
 
 
 def damping_ratio(
     J: Number,
-    I: Number,  # noqa: E741
+    I: Number,
     k: Number,
     v: Number,
     I_f: Number = 0.0,
@@ -53,7 +53,7 @@ def damping_ratio(
 
 def transfer_function(
     J: Number,
-    I: Number,  # noqa: E741
+    I: Number,
     k: Number,
     v: Number,
     I_f: Number = 0.0,
@@ -103,7 +103,7 @@ class InsertedBodyError(NamedTuple):
 
 def inserted_body_error(
     J: Number,
-    I: Number,  # noqa: E741
+    I: Number,
     I_f: Number,
     damping_ratio: Number | None = None,
 ) -> InsertedBodyError:

@@ -1,0 +1,5 @@
+"""An arm of rigid links on a fixed base, with rigid or elastic joints, read from a URDF."""
+
+from mime.nodes.actuation.robot_arm.node import RobotArmNode
+
+__all__ = ["RobotArmNode"]

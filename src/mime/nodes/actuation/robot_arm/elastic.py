@@ -1,0 +1,166 @@
+"""Accelerations of an arm with elastic joints, over a step or at an instant.
+
+    M(q) q̈ + c + g = tau_link + Σ J_iᵀ F_i,    J θ̈ = tau_cmd - f θ̇ + k x + v ẋ,    x = q - θ
+
+tau_link is tau_cmd - f q̇ of a rigid joint and -k x - v ẋ of an elastic one: friction is the
+gear's, before the spring. With `joint_model="inserted_body"` the tree has the bodies in it.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mime.control.joint_friction import coulomb_step
+from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, rnea
+from mime.core.node import State, Values
+from mime.nodes.actuation.robot_arm import forces
+from mime.nodes.actuation.robot_arm.inserted_bodies import (
+    interleaved,
+    separated,
+    with_inserted_bodies,
+)
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+from mime.nodes.actuation.robot_arm.springs import Springs, only, spread
+
+Accelerations = tuple[Float[Array, " n"], Float[Array, " e"]]
+
+
+def rotor_motion(arm: RobotArmParameters, link: Array, deflection: Array) -> Array:
+    """θ = q - x (N,), and θ̇ likewise; θ is q where a joint is rigid."""
+    return link - spread(deflection, arm.elastic_joints, arm.num_joints)
+
+
+def accelerations(
+    arm: RobotArmParameters, state: State, inputs: Values, dt: Any, h: Any
+) -> Accelerations:
+    """q̈ (N,) and ẍ (E,) over a step dt with the springs at the time h; at an instant when both
+    are 0, without dry friction then.
+    """
+    if arm.joint_model == "sea":
+        return _series_elastic(arm, state, inputs, dt, h)
+    return _inserted_body(arm, state, inputs, dt, h)
+
+
+def rigid_acceleration(
+    arm: RobotArmParameters, q: Array, qdd: Array, xdd: Array
+) -> Float[Array, " n"]:
+    """r̈ = (M + J)⁻¹ (M q̈ + J θ̈): the acceleration that links and rotors share.
+
+    Springs act on both sides and cancel; what is left is what drives the arm as a rigid one.
+    """
+    n, elastic = arm.num_joints, arm.elastic_joints
+    rigid, none = _rigid_joints(arm, q.dtype), np.zeros(3)
+    J = jnp.asarray(only(arm.tree.armature, elastic), q.dtype)
+    of_rotors = spread(J * (only(qdd, elastic) - xdd), elastic, n)
+    of_links = rnea(_without_rotors(arm.tree, rigid), q, None, qdd, none)
+    return jnp.asarray(forward_dynamics(arm.tree, q, np.zeros(n), of_links + of_rotors, none))
+
+
+def _series_elastic(
+    arm: RobotArmParameters, state: State, inputs: Values, dt: Any, h: Any
+) -> Accelerations:
+    q, qd, x, xd = _motion(state)
+    elastic, n, dtype = arm.elastic_joints, arm.num_joints, q.dtype
+    friction = forces.implicit_friction(arm, dt, dtype)
+    tau = forces.driving_torques(arm, inputs, rotor_motion(arm, qd, xd))
+    J = jnp.asarray(only(arm.tree.armature, elastic), dtype)
+    springs = Springs(
+        jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype),
+        jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype),
+        J if friction is None else J + only(friction, elastic),
+        x,
+        xd,
+        only(tau, elastic),
+        h,
+    )
+    rigid = _rigid_joints(arm, dtype)
+    diagonal = spread(springs.diagonal, elastic, n)
+    if friction is not None:
+        diagonal = diagonal + rigid * friction
+    tau_link = rigid * tau + spread(springs.torque, elastic, n)
+    tau_link = tau_link + forces.tool_torques(arm, q, inputs)
+    if arm.joint_limits == "spring":
+        push, stiffness = forces.soft_stops(arm, q, qd, dt)
+        tau_link, diagonal = tau_link + push, diagonal + stiffness
+    links = _without_rotors(arm.tree, rigid)
+    gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
+    qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
+    rotor = springs.rotor_acceleration(only(qdd, elastic))
+    if arm.coulomb_friction_n_m is not None and not _instant(dt):
+        tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
+        at_spring = springs.K * h
+        # Links and rotors together: undo the elimination, and let friction hold the rotors.
+        M = jnp.asarray(mass_matrix(links, q)) + jnp.diag(diagonal)
+        M = M + jnp.diag(spread(at_spring - springs.diagonal, elastic, n))
+        across = -at_spring[None] * np.eye(n, dtype=dtype)[:, list(elastic)]
+        H = jnp.block([[M, across], [across.T, jnp.diag(springs.J + at_spring)]])
+        thetad = only(qd, elastic) - xd
+        before = jnp.concatenate([qd, thetad])
+        free = before + dt * jnp.concatenate([qdd, rotor])
+        held = coulomb_step(H, free, dt * jnp.concatenate([rigid * tau_c, only(tau_c, elastic)]))
+        change = (held - before) / dt
+        qdd, rotor = change[:n], change[n:]
+    return qdd, only(qdd, elastic) - rotor
+
+
+def _inserted_body(
+    arm: RobotArmParameters, state: State, inputs: Values, dt: Any, h: Any
+) -> Accelerations:
+    q, qd, x, xd = _motion(state)
+    elastic, n, dtype = arm.elastic_joints, arm.num_joints, q.dtype
+    motor, motor_velocity = rotor_motion(arm, q, x), rotor_motion(arm, qd, xd)
+    k = jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype)
+    K = k * h + jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype)
+    tool = forces.tool_torques(arm, q, inputs) + jnp.zeros(n, dtype)
+    tau = forces.driving_torques(arm, inputs, motor_velocity) + tool
+    friction = forces.implicit_friction(arm, dt, dtype)
+    friction = jnp.zeros(n, dtype) if friction is None else friction
+    tree = with_inserted_bodies(arm.tree, elastic, arm.inserted_inertia_kg_m2)
+    z, zd = interleaved(x, motor, elastic), interleaved(xd, motor_velocity, elastic)
+    diagonal = interleaved(K * h, friction, elastic)
+    torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
+    gravity, wrenches = forces.gravity_base(arm), _with_bodies(arm, tree, inputs)
+    zdd = jnp.asarray(forward_dynamics(tree, z, zd, torques, gravity, wrenches, diagonal))
+    if arm.coulomb_friction_n_m is not None and not _instant(dt):
+        tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
+        H = jnp.asarray(mass_matrix(tree, z)) + jnp.diag(diagonal)
+        impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)
+        zdd = (coulomb_step(H, zd + dt * zdd, impulse) - zd) / dt
+    xdd, motor_acceleration = separated(zdd, elastic)
+    return motor_acceleration + spread(xdd, elastic, n), xdd
+
+
+def _motion(state: State) -> tuple[Array, Array, Array, Array]:
+    return (
+        state["joint_angles"],
+        state["joint_velocities"],
+        state["joint_deflections"],
+        state["joint_deflection_velocities"],
+    )
+
+
+def _rigid_joints(arm: RobotArmParameters, dtype: Any) -> Float[np.ndarray, " n"]:
+    """1 at rigid joints, 0 at elastic ones."""
+    return np.array([j not in arm.elastic_joints for j in range(arm.num_joints)], dtype)
+
+
+def _without_rotors(tree: KinematicTree, rigid: Float[np.ndarray, " n"]) -> KinematicTree:
+    """The tree with an armature at rigid joints only: an elastic joint's rotor spins apart."""
+    return eqx.tree_at(lambda t: t.rotor_inertia, tree, tree.rotor_inertia * rigid)
+
+
+def _with_bodies(arm: RobotArmParameters, tree: KinematicTree, inputs: Values) -> Any:
+    """Wrenches per link of the tree with bodies, in the axes of the base: none on a body."""
+    wrenches = forces.wrenches_base(arm, inputs)
+    if wrenches is None:
+        return None
+    none = jnp.zeros_like(wrenches[0])
+    old = arm.tree.link_names
+    return jnp.stack([wrenches[old.index(k)] if k in old else none for k in tree.link_names])
+
+
+def _instant(dt: Any) -> bool:
+    return isinstance(dt, float) and dt == 0.0

@@ -1,0 +1,79 @@
+"""What pushes on an arm: commands, friction, wrenches from outside, gravity, stops."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mime.control.base_frame import may_be_nonzero, to_base
+from mime.control.kinematics import KinematicTree, frame_jacobian_at, rnea
+from mime.core.node import Values
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+
+
+def driving_torques(arm: RobotArmParameters, inputs: Values, rotor_velocities: Array) -> Array:
+    """tau_cmd - f θ̇ (N,), the command saturated if asked for; θ̇ is q̇ where a joint is rigid."""
+    tau = jnp.asarray(inputs["commanded_joint_torques"], rotor_velocities.dtype)
+    if arm.saturate_effort:
+        limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
+        tau = jnp.clip(tau, -limit, limit)
+    f = arm.joint_friction_n_m_s
+    return tau - jnp.asarray(f, tau.dtype) * rotor_velocities if may_be_nonzero(f) else tau
+
+
+def implicit_friction(arm: RobotArmParameters, dt: Any, dtype: Any) -> Any:
+    """dt f (N,), what friction taken at the end of a step adds to the diagonal; None if nothing."""
+    if arm.integrator == "implicit" and may_be_nonzero(arm.joint_friction_n_m_s):
+        return dt * jnp.asarray(arm.joint_friction_n_m_s, dtype)
+    return None
+
+
+def gravity_base(arm: RobotArmParameters) -> Any:
+    """Gravity in the axes of the base."""
+    return to_base(arm.base_pose_world, arm.gravity_world)
+
+
+def wrenches_base(arm: RobotArmParameters, inputs: Values) -> Any:
+    """World wrenches on the links in the axes of the base; None when there are none."""
+    wrenches = inputs["external_wrenches_per_link"]
+    if not may_be_nonzero(wrenches):
+        return None
+    pairs = jnp.reshape(wrenches, (-1, 3))
+    turned = jax.vmap(lambda v: to_base(arm.base_pose_world, v))(pairs)
+    return jnp.reshape(turned, (-1, 6))
+
+
+def tool_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
+    """J_tipᵀ F (N,) for a wrench at the tool tip; a plain 0 when there is none."""
+    wrench = inputs["end_effector_wrench_world"]
+    if not may_be_nonzero(wrench):
+        return 0.0
+    point = arm.end_effector_offset_in_link[:3]
+    J = frame_jacobian_at(arm.tree, q, arm.end_effector_link_name, point)
+    force, moment = (to_base(arm.base_pose_world, part) for part in (wrench[:3], wrench[3:]))
+    return J.T @ jnp.concatenate([force, moment])
+
+
+def soft_stops(arm: RobotArmParameters, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
+    """tau = -k (q' - limit) - d q̇' beyond a limit: the push now, and what M gains."""
+    lower, upper = limits(arm, q.dtype)
+    beyond = jnp.where(q < lower, q - lower, jnp.where(q > upper, q - upper, 0))
+    k, d = arm.limit_stiffness_n_m_per_rad, arm.limit_damping_n_m_s
+    touching = (beyond != 0).astype(q.dtype)
+    rate = (k * dt + d) * touching
+    return -k * beyond - rate * qd, rate * dt
+
+
+def limits(arm: RobotArmParameters, dtype: Any) -> tuple[Array, Array]:
+    """Lower and upper (N,)."""
+    both = arm.tree.joint_limits
+    return jnp.asarray(both[:, 0], dtype), jnp.asarray(both[:, 1], dtype)
+
+
+def wrench_to_joint_torques(
+    tree: KinematicTree, q: Float[Array, " n"], wrenches_base: Float[Array, "links 6"]
+) -> Float[Array, " n"]:
+    """Σ J_iᵀ F_i, by one inward pass of the Newton-Euler algorithm."""
+    return -jnp.asarray(rnea(tree, q, None, None, np.zeros(3), wrenches_base))

@@ -1,0 +1,220 @@
+"""MIME-NODE-102: an arm of rigid links, read from a URDF."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from mime.control.joint_friction import coulomb_step
+from mime.control.kinematics import (
+    forward_dynamics,
+    frame_pose,
+    gravity_vector,
+    link_world_poses,
+    mass_matrix,
+)
+from mime.core.node import Input, Output, Scalar, State, Values
+from mime.core.pose import IDENTITY_POSE, compose
+from mime.nodes.actuation.robot_arm import elastic, forces
+from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+from mime.nodes.actuation.robot_arm.springs import only, spread
+
+
+class RobotArmNode(RobotArmParameters):
+    """M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ + Σ J_iᵀ F_i
+
+    Semi-implicit Euler: q̇' = q̇ + dt q̈ and q' = q + dt q̇', with the friction f taken at q̇'
+    (`integrator="implicit"`) or at q̇ (`"explicit"`).
+
+    A joint with a finite `joint_stiffness_n_m_per_rad` is elastic: the command drives a rotor
+    θ = q - x that the spring joins to the link. The arm's state then holds the deflections x too,
+    and a state of joint angles alone has relaxed springs.
+
+    Angles are rad and torques N·m for a revolute joint, m and N for a prismatic one. N is the
+    number of joints, L that of moving links (they differ only when joints mimic others), E that of
+    elastic joints.
+    """
+
+    meta: ClassVar = ROBOT_ARM_META
+
+    def boundary_input_spec(self) -> dict[str, Input]:
+        n, links = self.tree.num_joints, self.tree.num_links
+        return {
+            "commanded_joint_torques": Input((n,), "N·m", 0.0, "additive", "tau_cmd, after gears"),
+            "external_wrenches_per_link": Input(
+                (links, 6), "N, N·m", 0.0, "additive", "[F; M] in world axes at each link's COM"
+            ),
+            "end_effector_wrench_world": Input(
+                (6,), "N, N·m", 0.0, "additive", "[F; M] in world axes at the tool tip"
+            ),
+        }
+
+    def boundary_flux_spec(self) -> dict[str, Output]:
+        n, e = self.tree.num_joints, len(self.elastic_joints)
+        spec = {
+            "end_effector_pose_world": Output((7,), "m", "tool tip [x y z qw qx qy qz]"),
+            "link_poses_world": Output((self.tree.num_links, 7), "m", "COM frame of each link"),
+            "joint_angles": Output((n,), "rad", "q"),
+            "joint_velocities": Output((n,), "rad/s", "q̇"),
+            "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ + Jᵀ F_ext"),
+        }
+        if self.elastic_joints:
+            spec |= {
+                "rotor_angles": Output((n,), "rad", "θ after the gear; q where a joint is rigid"),
+                "rotor_velocities": Output((n,), "rad/s", "θ̇ likewise"),
+                "joint_deflections": Output((e,), "rad", "x = q - θ of the elastic joints"),
+                "spring_torques": Output((e,), "N·m", "-k x - v ẋ, on the links"),
+            }
+        return spec
+
+    def state_spec(self) -> dict[str, Output]:
+        n, e = self.tree.num_joints, len(self.elastic_joints)
+        spec = {
+            "joint_angles": Output((n,), "rad", "q"),
+            "joint_velocities": Output((n,), "rad/s", "q̇"),
+        }
+        if self.elastic_joints:
+            spec["joint_deflections"] = Output((e,), "rad", "x = q - θ of the elastic joints")
+            spec["joint_deflection_velocities"] = Output((e,), "rad/s", "ẋ")
+        return spec
+
+    def initial_state(self) -> State:
+        """At rest, every joint at 0 or at the limit nearest to it, springs relaxed."""
+        lower, upper = forces.limits(self, jnp.result_type(float))
+        at_rest = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
+        return at_rest | {"joint_angles": jnp.clip(at_rest["joint_angles"], lower, upper)}
+
+    def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
+        """At rest with the springs wound up by the arm's weight: x = -g(q) / k.
+
+        A commanded torque of g(q) keeps it there.
+        """
+        q = jnp.asarray(joint_angles, jnp.result_type(float))
+        state = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
+        state["joint_angles"] = q
+        if self.elastic_joints:
+            g = jnp.asarray(gravity_vector(self.tree, q, forces.gravity_base(self)))
+            k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
+            state["joint_deflections"] = -only(g, self.elastic_joints) / k
+        return state
+
+    def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+        """(M + dt f) q̈ = tau_cmd - f q̇ - c - g + Jᵀ F;    q̇' = q̇ + dt q̈,    q' = q + dt q̇'"""
+        if self.elastic_joints:
+            new = self._elastic_step(state, boundary_inputs, dt)
+        else:
+            new = self._rigid_step(state, boundary_inputs, dt)
+        if self.joint_limits == "spring":
+            return new
+        q, qd = new["joint_angles"], new["joint_velocities"]
+        lower, upper = forces.limits(self, q.dtype)
+        if self.joint_limits == "stop":
+            into_wall = ((q <= lower) & (qd < 0)) | ((q >= upper) & (qd > 0))
+            qd = jnp.where(into_wall, 0, qd)
+        stopped = {"joint_angles": jnp.clip(q, lower, upper), "joint_velocities": qd}
+        if not self.elastic_joints:
+            return stopped
+        # The stop holds the link, not the rotor behind its spring.
+        x_moved, xd_moved = (only(stopped[k] - new[k], self.elastic_joints) for k in stopped)
+        x, xd = new["joint_deflections"], new["joint_deflection_velocities"]
+        stopped |= {"joint_deflections": x + x_moved, "joint_deflection_velocities": xd + xd_moved}
+        return stopped
+
+    def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
+        q, qd = state["joint_angles"], state["joint_velocities"]
+        tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        diagonal = forces.implicit_friction(self, dt, q.dtype)
+        if self.joint_limits == "spring":
+            push, stiffness = forces.soft_stops(self, q, qd, dt)
+            tau = tau + push
+            diagonal = stiffness if diagonal is None else diagonal + stiffness
+        gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
+        qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches, diagonal)
+        qd = qd + dt * qdd
+        if self.coulomb_friction_n_m is not None:
+            H = jnp.asarray(mass_matrix(self.tree, q))
+            H = H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
+            qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
+        return {"joint_angles": q + dt * qd, "joint_velocities": qd}
+
+    def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
+        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; the arm as a whole as a rigid one.
+
+        By the midpoint rule the link would move by dt (q̇ + q̇') / 2. What accelerates links and
+        rotors together (r̈) moves them by the new velocity instead, as in a rigid arm: half a step
+        more, and the deflection does not notice. (With dry friction it is what accelerates the
+        rotors, so that one that sticks does not move.)
+        """
+        midpoint = self.spring_integrator == "midpoint"
+        h = 0.5 * dt if midpoint else dt
+        qdd, xdd = elastic.accelerations(self, state, inputs, dt, h)
+        q, qd = state["joint_angles"], state["joint_velocities"] + dt * qdd
+        x, xd = state["joint_deflections"], state["joint_deflection_velocities"]
+        q_next = q + dt * qd
+        if midpoint and self.coulomb_friction_n_m is None:
+            q_next = q_next - dt * h * (qdd - elastic.rigid_acceleration(self, q, qdd, xdd))
+        elif midpoint:
+            q_next = q_next - dt * h * spread(xdd, self.elastic_joints, self.num_joints)
+        return {
+            "joint_angles": q_next,
+            "joint_velocities": qd,
+            "joint_deflections": x + dt * (xd + h * xdd),
+            "joint_deflection_velocities": xd + dt * xdd,
+        }
+
+    def accelerations(
+        self, state: State, boundary_inputs: Values | None = None
+    ) -> tuple[Float[Array, " n"], Float[Array, " e"]]:
+        """q̈ (N,) and ẍ (E,) at this instant, in rad/s²: the arm's equations without a timestep.
+
+        For an integrator of your own. Dry friction and stops act over steps and are not in it.
+        """
+        inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
+        if self.elastic_joints:
+            return elastic.accelerations(self, state, inputs, 0.0, 0.0)
+        q, qd = state["joint_angles"], state["joint_velocities"]
+        tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
+        qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches)
+        return jnp.asarray(qdd), jnp.zeros(0, q.dtype)
+
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """P_tip = P_base ⊕ P_link ⊕ P_offset, and the poses of all links."""
+        q, qd = state["joint_angles"], state["joint_velocities"]
+        tip = self._in_world(frame_pose(self.tree, q, self.end_effector_link_name))
+        tip = compose(tip, jnp.asarray(self.end_effector_offset_in_link, q.dtype))
+        fluxes = {}
+        rotor_velocities = qd
+        if self.elastic_joints:
+            x, xd = state["joint_deflections"], state["joint_deflection_velocities"]
+            rotor_velocities = elastic.rotor_motion(self, qd, xd)
+            k, v = self.joint_stiffness_n_m_per_rad, self.joint_stiffness_damping_n_m_s
+            fluxes = {
+                "rotor_angles": elastic.rotor_motion(self, q, x),
+                "rotor_velocities": rotor_velocities,
+                "joint_deflections": x,
+                "spring_torques": -jnp.asarray(k, x.dtype) * x - jnp.asarray(v, x.dtype) * xd,
+            }
+        tau = forces.driving_torques(self, boundary_inputs, rotor_velocities)
+        wrenches = forces.wrenches_base(self, boundary_inputs)
+        if wrenches is not None:
+            tau = tau + forces.wrench_to_joint_torques(self.tree, q, wrenches)
+        return fluxes | {
+            "end_effector_pose_world": tip,
+            "link_poses_world": jax.vmap(self._in_world)(link_world_poses(self.tree, q)),
+            "joint_angles": q,
+            "joint_velocities": qd,
+            "joint_torques_actual": tau + forces.tool_torques(self, q, boundary_inputs),
+        }
+
+    def _in_world(self, pose_base: Array) -> Array:
+        """P_base ⊕ pose; free when the base stands at the origin."""
+        base = self.base_pose_world
+        if isinstance(base, np.ndarray) and np.array_equal(base, IDENTITY_POSE):
+            return pose_base
+        return compose(jnp.asarray(base, pose_base.dtype), pose_base)

@@ -1,0 +1,419 @@
+"""An arm with springs in its joints: against one elastic joint, the rigid arm and diffrax."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mime import GraphManager, ParameterError
+from mime.control.kinematics import gravity_vector, mass_matrix, parse_urdf
+from mime.control.kinematics.energy import kinetic_energy, potential_energy
+from mime.models import model_path
+from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.nodes.actuation.robot_arm import RobotArmNode
+
+DT = 1e-3
+FREE = np.tile([-np.inf, np.inf], (3, 1))
+WEIGHTLESS = np.zeros(3)
+PENDULUM = """<robot name="pendulum">
+  <link name="base"/>
+  <joint name="hinge" type="continuous">
+    <parent link="base"/><child link="bob"/><axis xyz="0 1 0"/>
+  </joint>
+  <link name="bob"><inertial><origin xyz="0 0 -1"/><mass value="5"/>
+    <inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/></inertial></link>
+</robot>"""
+
+
+@pytest.fixture(scope="module")
+def planar():
+    return parse_urdf(model_path("planar_arm_3link"))
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    path = tmp_path_factory.mktemp("urdf") / "pendulum.urdf"
+    path.write_text(PENDULUM)
+    return parse_urdf(path)
+
+
+def arm(tree, **options):
+    n = tree.num_joints
+    options = {
+        "rotor_inertia_kg_m2": np.full(n, 0.02),
+        "joint_limit_override": FREE[:n],
+        "joint_friction_n_m_s": np.zeros(n),
+    } | options
+    return RobotArmNode("arm", options.pop("timestep", DT), tree, tree.link_names[-1], **options)
+
+
+def state(node, **values):
+    return node.initial_state() | {name: jnp.asarray(value) for name, value in values.items()}
+
+
+def rollout(node, start, steps, torques=None, dt=None):
+    n = node.num_joints
+    torques = jnp.zeros(n) if torques is None else jnp.asarray(torques)
+
+    @jax.jit
+    def run(start):
+        def step(s, _):
+            s = node.update(s, {"commanded_joint_torques": torques}, dt or node.timestep)
+            return s, s
+
+        return jax.lax.scan(step, start, length=steps)[1]
+
+    return jax.tree.map(np.asarray, run(start))
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+@pytest.mark.parametrize("rule", ["midpoint", "backward_euler"])
+def test_an_arm_of_one_joint_is_the_elastic_joint(pendulum, model, rule):
+    body = {} if model == "sea" else {"inserted_inertia_kg_m2": [1e-3]}
+    node = arm(
+        pendulum,
+        gravity_world=WEIGHTLESS,
+        rotor_inertia_kg_m2=[1e-3],
+        gear_ratio=[10.0],
+        joint_stiffness_n_m_per_rad=[20.0],
+        joint_stiffness_damping_n_m_s=[0.1],
+        joint_model=model,
+        spring_integrator=rule,
+        **body,
+    )
+    joint = ElasticJointNode(
+        "joint",
+        DT,
+        rotor_inertia_kg_m2=0.1,
+        output_inertia_kg_m2=5.0,
+        stiffness_n_m_per_rad=20.0,
+        damping_n_m_s=0.1,
+        model=model,
+        inserted_inertia_kg_m2=None if model == "sea" else 1e-3,
+        integrator="implicit" if rule == "midpoint" else rule,
+    )
+    single = joint.initial_state() | {
+        "deflection": jnp.array(0.2),
+        "deflection_velocity": jnp.array(0.1),
+        "rotor_velocity": jnp.array(0.3),
+    }
+    run = jax.jit(
+        lambda s: jax.lax.scan(lambda s, _: (joint.update(s, {}, DT),) * 2, s, length=2000)[1]
+    )
+    expected = run(single)
+    ours = rollout(
+        node,
+        state(
+            node,
+            joint_angles=[0.2],
+            joint_velocities=[0.4],
+            joint_deflections=[0.2],
+            joint_deflection_velocities=[0.1],
+        ),
+        2000,
+    )
+    # 2,000 steps of rounding at angles up to 1 rad.
+    tolerance = 1e-12
+    np.testing.assert_allclose(
+        ours["joint_deflections"][:, 0], expected["deflection"], atol=tolerance
+    )
+    rotor = ours["joint_angles"][:, 0] - ours["joint_deflections"][:, 0]
+    np.testing.assert_allclose(rotor, expected["rotor_angle"], atol=10 * tolerance)
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+def test_steps_converge_to_the_continuous_equations_at_first_order(planar, model):
+    body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-2)}
+    node = arm(
+        planar,
+        joint_stiffness_n_m_per_rad=[50.0, np.inf, 30.0],
+        joint_stiffness_damping_n_m_s=np.full(3, 0.05),
+        joint_friction_n_m_s=np.full(3, 0.1),
+        joint_model=model,
+        **body,
+    )
+    start = state(
+        node,
+        joint_angles=[0.4, -0.3, 0.5],
+        joint_deflections=[0.02, -0.03],
+        joint_velocities=[0.5, -0.2, 0.1],
+    )
+    torques = {"commanded_joint_torques": jnp.array([3.0, 1.0, 0.5])}
+
+    def field(t, s, _):
+        qdd, xdd = node.accelerations(s, torques)
+        return {
+            "joint_angles": s["joint_velocities"],
+            "joint_velocities": qdd,
+            "joint_deflections": s["joint_deflection_velocities"],
+            "joint_deflection_velocities": xdd,
+        }
+
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),
+        diffrax.Dopri8(),
+        0.0,
+        0.4,
+        1e-3,
+        start,
+        stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-12),
+        max_steps=100_000,
+    )
+    exact = np.concatenate([solution.ys["joint_angles"][-1], solution.ys["joint_deflections"][-1]])
+    errors = []
+    for steps in (800, 1600, 3200):
+        end = rollout(node, start, steps, torques["commanded_joint_torques"], 0.4 / steps)
+        ours = np.concatenate([end["joint_angles"][-1], end["joint_deflections"][-1]])
+        errors.append(np.abs(ours - exact).max())
+    # First order: halving the step halves the error, to its own second order (1 % here).
+    np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), 1.0, atol=0.05)
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+def test_a_stiff_spring_is_the_rigid_arm(planar, model, record_figure):
+    """MIME-VER-126: k -> infinity, where the inserted ball is one more fixed inertia."""
+    torques = np.array([4.0, 2.0, 1.0])
+    differences = []
+    for k in (1e5, 1e7, 1e9):
+        body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-9)}
+        elastic = arm(
+            planar,
+            joint_stiffness_n_m_per_rad=np.full(3, k),
+            joint_model=model,
+            spring_integrator="backward_euler",
+            **body,
+        )
+        q = np.array([0.4, -0.3, 0.5])
+        ours = rollout(elastic, elastic.state_holding(q), 500, torques)
+        rigid = rollout(arm(planar), state(arm(planar), joint_angles=q), 500, torques)
+        differences.append(np.abs(ours["joint_angles"] - rigid["joint_angles"]).max())
+    record_figure("difference of angles at k = 1e9 [rad]", differences[-1])
+    # The deflection under some 30 N·m is 30/k; the ball's 1e-9 kg·m² is nothing beside it.
+    assert np.all(np.array(differences) < 100 / np.array([1e5, 1e7, 1e9]) + 2e-9)
+
+
+def test_without_springs_nothing_changed(planar):
+    start = state(arm(planar), joint_angles=[0.4, -0.3, 0.5], joint_velocities=[1.0, -2.0, 0.5])
+    rigid = arm(planar, joint_stiffness_n_m_per_rad=np.full(3, np.inf))
+    assert rigid.state_spec() == arm(planar).state_spec()
+    assert rigid.boundary_flux_spec() == arm(planar).boundary_flux_spec()
+    for key, value in rollout(rigid, start, 50).items():
+        np.testing.assert_array_equal(value, rollout(arm(planar), start, 50)[key])
+
+
+def test_rotor_inertia_without_a_spring_is_armature_on_the_diagonal(planar):
+    node = arm(planar, rotor_inertia_kg_m2=np.full(3, 0.02), gear_ratio=[3.0, 2.0, 1.0])
+    q = np.array([0.1, 0.2, 0.3])
+    added = mass_matrix(node.tree, q) - mass_matrix(planar, q)
+    np.testing.assert_allclose(added, 0.02 * np.diag([9.0, 4.0, 1.0]), atol=1e-15)
+
+
+@pytest.mark.parametrize("rule", ["midpoint", "backward_euler"])
+def test_a_spring_far_too_stiff_for_the_step_is_stable_and_right_in_the_mean(
+    pendulum, rule, record_figure
+):
+    """MIME-VER-127: k = 1e6, I_f = 1e-5, dt = 1e-3; omega dt is 300."""
+    node = arm(
+        pendulum,
+        rotor_inertia_kg_m2=[1e-5],
+        joint_stiffness_n_m_per_rad=[1e6],
+        joint_model="inserted_body",
+        inserted_inertia_kg_m2=[1e-5],
+        spring_integrator=rule,
+    )
+    rigid = arm(pendulum, rotor_inertia_kg_m2=[1e-5])
+    moving = {"joint_angles": [0.5], "joint_velocities": [0.2]}
+    ours = rollout(node, state(node, **moving, joint_deflection_velocities=[0.1]), 5000, [20.0])
+    expected = rollout(rigid, state(rigid, **moving), 5000, [20.0])
+    assert np.all(np.isfinite(ours["joint_velocities"]))
+    # The rigid arm's angle: all but the deflection and the rotor's share of the momentum (2e-6).
+    difference = np.abs(ours["joint_angles"] - expected["joint_angles"]).max()
+    record_figure(f"difference from the rigid arm, {rule} [rad]", difference)
+    assert difference < 1e-4
+    # The light rotor hands its torque on: x = -u / k, to the rotor's inertia (2e-6 of it).
+    x = ours["joint_deflections"][:, 0]
+    mean = np.convolve(x, np.ones(100) / 100, "valid")
+    assert np.abs(mean + 20.0 / 1e6).max() < 2e-7
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+def test_energy_of_a_free_elastic_arm_is_kept(planar, model, record_figure):
+    """MIME-VER-128: E = T + V + J θ̇²/2 + k x²/2 (+ I_f's share), no damping, no torque."""
+    body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-12)}
+    k = np.array([200.0, 100.0, 50.0])
+    node = arm(planar, joint_stiffness_n_m_per_rad=k, joint_model=model, timestep=1e-4, **body)
+    start = state(node, joint_angles=[1.2, 0.3, -0.2], joint_deflections=[0.05, -0.05, 0.1])
+    run = rollout(node, start, 20_000)
+    links = parse_urdf(model_path("planar_arm_3link"))
+    gravity = np.array([0.0, 0.0, -9.80665])
+
+    def energy(s):
+        rotor = s["joint_velocities"] - s["joint_deflection_velocities"]
+        return (
+            kinetic_energy(links, s["joint_angles"], s["joint_velocities"])
+            + potential_energy(links, s["joint_angles"], gravity)
+            + 0.5 * jnp.sum(0.02 * rotor**2)
+            + 0.5 * jnp.sum(k * s["joint_deflections"] ** 2)
+        )
+
+    E = np.asarray(jax.vmap(energy)({name: value[::20] for name, value in run.items()}))
+    swing = np.ptp(
+        np.asarray(jax.vmap(lambda q: potential_energy(links, q, gravity))(run["joint_angles"]))
+    )
+    drift = np.abs(E - E[0]).max() / swing
+    record_figure(f"energy error over the swing of the potential, {model}", drift)
+    # First order in dt = 1e-4 for gravity and Coriolis, second for the springs.
+    assert drift < 3e-3
+
+
+def test_state_holding_holds_still_under_the_torque_of_gravity(planar):
+    node = arm(planar, joint_stiffness_n_m_per_rad=[200.0, np.inf, 50.0])
+    q = np.array([0.4, -0.3, 0.5])
+    start = node.state_holding(jnp.asarray(q))
+    g = gravity_vector(planar, q, np.array([0.0, 0.0, -9.80665]))
+    run = rollout(node, start, 2000, g)
+    np.testing.assert_allclose(run["joint_angles"], np.tile(q, (2000, 1)), atol=1e-12)
+    fluxes = node.compute_boundary_fluxes(start, {"commanded_joint_torques": g}, DT)
+    np.testing.assert_allclose(fluxes["spring_torques"], g[[0, 2]], rtol=1e-12)
+    np.testing.assert_allclose(fluxes["rotor_angles"][1], q[1])
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+def test_dry_friction_holds_the_rotor_and_not_the_link(planar, model):
+    body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-3)}
+    node = arm(
+        planar,
+        gravity_world=WEIGHTLESS,
+        coulomb_friction_n_m=np.full(3, 40.0),
+        joint_stiffness_n_m_per_rad=[50.0, 50.0, np.inf],
+        joint_model=model,
+        **body,
+    )
+    start = state(node, joint_deflections=[0.1, -0.05], joint_angles=[0.1, -0.05, 0.0])
+    run = rollout(node, start, 300)
+    rotor = run["joint_angles"][:, :2] - run["joint_deflections"]
+    np.testing.assert_allclose(rotor, 0.0, atol=1e-12)
+    assert np.ptp(run["joint_angles"][:, 0]) > 0.05  # the link swings on its spring
+    np.testing.assert_allclose(run["joint_angles"][:, 2], 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("limits", ["stop", "spring"])
+def test_a_stop_holds_the_link_while_the_rotor_winds_the_spring(planar, limits):
+    node = arm(
+        planar,
+        gravity_world=WEIGHTLESS,
+        joint_stiffness_n_m_per_rad={"shoulder": 50.0},
+        joint_stiffness_damping_n_m_s={"shoulder": 2.0},
+        joint_limit_override=np.array([[-1.0, 0.2], [-1.0, 1.0], [-1.0, 1.0]]),
+        joint_limits=limits,
+    )
+    run = rollout(node, state(node), 8000, [5.0, 0.0, 0.0])
+    # At rest the spring carries the motor's 5 N·m: x = -0.1 rad; a soft stop gives by 5/1e4.
+    assert run["joint_deflections"][-1, 0] == pytest.approx(-0.1, abs=1e-3)
+    assert run["joint_angles"][-1, 0] == pytest.approx(0.2, abs=1e-3)
+
+
+def test_gradients_with_respect_to_stiffness_and_damping(planar):
+    node = arm(
+        planar,
+        joint_stiffness_n_m_per_rad=[50.0, np.inf, 30.0],
+        joint_stiffness_damping_n_m_s=np.full(3, 0.5),
+    )
+    start = state(node, joint_deflections=[0.05, -0.05])
+
+    def final(k, v):
+        changed = node.with_params(joint_stiffness_n_m_per_rad=k, joint_stiffness_damping_n_m_s=v)
+
+        def step(s, _):
+            return changed.update(s, {}, DT), None
+
+        end = jax.lax.scan(step, start, length=200)[0]
+        return jnp.sum(end["joint_angles"] * jnp.array([1.0, 2.0, 3.0]))
+
+    k, v = jnp.array([50.0, 30.0]), jnp.array([0.5, 0.5])
+    gradient = jax.jit(jax.grad(final, argnums=(0, 1)))(k, v)
+    value = jax.jit(final)
+    for of, mine in enumerate(gradient):
+        for e in range(2):
+            step = 1e-4 * jnp.eye(2)[e]
+            high = value(*((k + step, v) if of == 0 else (k, v + step)))
+            low = value(*((k - step, v) if of == 0 else (k, v - step)))
+            # Central differences: 1e-8 of curvature, and 1e-16 / 1e-4 of rounding.
+            assert float(mine[e]) == pytest.approx(float(high - low) / 2e-4, rel=1e-5, abs=1e-9)
+
+
+def test_single_precision_keeps_its_dtype_and_its_stiff_spring(planar, precision):
+    node = arm(planar, joint_stiffness_n_m_per_rad=np.full(3, 1e5))
+    run = rollout(node, node.state_holding(jnp.array([0.4, -0.3, 0.5])), 200)
+    assert all(np.all(np.isfinite(value)) for value in run.values())
+    assert run["joint_deflections"].dtype == run["joint_angles"].dtype == jnp.result_type(float)
+
+
+def test_a_batch_of_stiffnesses_runs_in_one_graph(planar):
+    graph = GraphManager()
+    graph.add_node(arm(planar, joint_stiffness_n_m_per_rad=np.full(3, 50.0)))
+    stiffness = np.array([[50.0] * 3, [500.0] * 3])
+    batch = graph.compile().run_batch(
+        duration=0.1, parameters={"arm": {"joint_stiffness_n_m_per_rad": stiffness}}
+    )
+    for member, k in enumerate(stiffness):
+        alone = rollout(
+            arm(planar, joint_stiffness_n_m_per_rad=k),
+            arm(planar, joint_stiffness_n_m_per_rad=k).initial_state(),
+            100,
+        )
+        np.testing.assert_allclose(
+            batch["arm"]["joint_angles"][member, -1], alone["joint_angles"][-1], rtol=1e-10
+        )
+
+
+REFUSALS = {
+    "negative stiffness": (
+        {"joint_stiffness_n_m_per_rad": [-1.0, 1.0, 1.0]},
+        "joint_stiffness_n_m_per_rad must be > 0 N·m/rad",
+    ),
+    "no such joint": (
+        {"joint_stiffness_n_m_per_rad": {"sholder": 1.0}},
+        "names no joint 'sholder' \\(did you mean 'shoulder'",
+    ),
+    "no rotor": (
+        {"joint_stiffness_n_m_per_rad": np.ones(3), "rotor_inertia_kg_m2": [0.1, 0.0, 0.1]},
+        "elastic joint 'elbow' needs rotor_inertia_kg_m2 > 0",
+    ),
+    "damping of a rigid joint": (
+        {"joint_stiffness_damping_n_m_s": np.ones(3)},
+        "needs joint_stiffness_n_m_per_rad as well",
+    ),
+    "ball missing": (
+        {"joint_stiffness_n_m_per_rad": np.ones(3), "joint_model": "inserted_body"},
+        "belongs to joint_model='inserted_body', which needs it",
+    ),
+    "ball unwanted": (
+        {"joint_stiffness_n_m_per_rad": np.ones(3), "inserted_inertia_kg_m2": np.ones(3)},
+        "belongs to joint_model='inserted_body'",
+    ),
+    "unknown model": ({"joint_model": "rubber"}, "joint_model must be one of 'sea'"),
+    "soft stops": (
+        {
+            "joint_stiffness_n_m_per_rad": np.ones(3),
+            "joint_model": "inserted_body",
+            "inserted_inertia_kg_m2": np.ones(3),
+            "joint_limits": "spring",
+        },
+        "goes with joint_model='sea' only",
+    ),
+    "not a number": ({"joint_stiffness_n_m_per_rad": [np.nan, 1.0, 1.0]}, "must be finite"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refuses(planar, case):
+    options, message = REFUSALS[case]
+    with pytest.raises(ParameterError, match=message):
+        arm(planar, **options)
+
+
+def test_metadata_is_whole(planar):
+    node = arm(planar, joint_stiffness_n_m_per_rad=np.ones(3))
+    assert node.validate_mime_consistency() == []

@@ -27,6 +27,7 @@ setup: .venv/.tests  ## the environment with all that the tests need
 demo: .venv/.runtime  ## run the main job; writes pictures and results to demo_output/
 	$(BIN)/python examples/two_nodes.py --out demo_output
 	$(BIN)/python examples/rotor_on_arm.py --out demo_output
+	$(BIN)/python examples/elastic_drive.py --out demo_output
 
 lint: .venv/.tests
 	$(BIN)/ruff format --check .

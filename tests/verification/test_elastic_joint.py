@@ -1,16 +1,21 @@
-"""MIME-VER-130 to 139: the elastic joint against the matrix exponential and closed forms.
+"""MIME-VER-130 to 139, 160 and 161: the elastic joint against the matrix exponential and closed forms.
 
 Each test records what it measured; docs/algorithm_guide/nodes/elastic_joint.md tabulates it.
 """
+
+import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import simpson
+from scipy.integrate import simpson, solve_ivp
 from scipy.linalg import expm
+from scipy.special import ellipj, ellipk
 
 import control
+from mime.control.kinematics import forward_dynamics, parse_urdf
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 
@@ -21,6 +26,9 @@ JOINT = {
     "damping_n_m_s": 0.1,
 }
 FIELDS = ("rotor_angle", "rotor_velocity", "deflection", "deflection_velocity")
+LONGEST = 20_000
+QUICK = {"xla_backend_optimization_level": 0}
+"""Compiles large programs that run once in half the time."""
 
 
 def joint(timestep=1e-3, **changes):
@@ -31,12 +39,12 @@ def inserted(I_f, timestep=1e-3, **changes):
     return joint(timestep, model="inserted_body", inserted_inertia_kg_m2=I_f, **changes)
 
 
-@jax.jit
-def scan(node, state, torques):
+@partial(jax.jit, compiler_options=QUICK)
+def scan(node, dt, state, torques):
     def step(state, pair):
         inputs = {"motor_torque": pair[0], "external_torque": pair[1]}
-        state = node.update(state, inputs, node.timestep)
-        return state, (state, node.compute_boundary_fluxes(state, inputs, node.timestep))
+        state = node.update(state, inputs, dt)
+        return state, (state, node.compute_boundary_fluxes(state, inputs, dt))
 
     return jax.lax.scan(step, state, torques)[1]
 
@@ -44,7 +52,11 @@ def scan(node, state, torques):
 def run(node, torques, **initial):
     """States and fluxes after each step; `torques` is (steps, 2): motor and external."""
     state = node.initial_state() | {name: jnp.asarray(value) for name, value in initial.items()}
-    return jax.tree.map(np.asarray, scan(node, state, jnp.asarray(torques)))
+    # One program for all timesteps and lengths: dt is an argument, the torques end in zeros.
+    node, dt, steps = dataclasses.replace(node, timestep=1.0), node.timestep, len(torques)
+    padded = jnp.asarray(np.concatenate([torques, np.zeros((LONGEST - steps, 2))]))
+    results = scan(node, jnp.asarray(dt), state, padded)
+    return jax.tree.map(lambda values: np.asarray(values)[:steps], results)
 
 
 def equations_1_to_5(J, I, k, v, I_f):
@@ -266,3 +278,49 @@ def test_ver139_a_stiff_joint_is_stable_and_right_in_the_mean(integrator, J, rec
     record_figure("mean_deflection_over_static", mean)
     assert error <= 3 * abs(static)  # twice the static deflection is a free swing's largest
     assert mean == pytest.approx(1.0, abs=1e-2)
+
+
+@pytest.fixture
+def pendulum(tmp_path):
+    """m = 5 kg at l = 1 m below a pivot: I = 5 kg·m²."""
+    path = tmp_path / "pendulum.urdf"
+    path.write_text(
+        """<robot name="pendulum"><link name="base"/>
+        <link name="pole"><inertial><origin xyz="0 0 -1"/><mass value="5"/>
+          <inertia ixx="0" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"/></inertial></link>
+        <joint name="pivot" type="continuous"><parent link="base"/><child link="pole"/>
+          <axis xyz="0 1 0"/></joint></robot>"""
+    )
+    return parse_urdf(path)
+
+
+def swing(tree, armature, stiffness, gravity, start, times):
+    """(q, q') at `times`: our forward dynamics, integrated by SciPy to 1e-12."""
+
+    @jax.jit
+    def slope(x):
+        tau, g = -stiffness * x[:1], jnp.array([0.0, 0.0, -gravity])
+        q_acc = forward_dynamics(tree, x[:1], x[1:], tau, g, diagonal=jnp.full(1, armature))
+        return jnp.concatenate([x[1:], q_acc])
+
+    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13, "t_eval": times}
+    return solve_ivp(lambda t, x: np.asarray(slope(x)), times[[0, -1]], start, **options).y.T
+
+
+def test_ver160_armature_adds_to_the_pendulums_inertia(pendulum, record_figure):
+    """J = 0.1 on the diagonal of M, a spring of 500 N·m/rad, no gravity, x(0) = 0.1 rad; 2 s."""
+    times = np.linspace(0.0, 2.0, 201)
+    A = np.array([[0.0, 1.0], [-500.0 / (5.0 + 0.1), 0.0]])
+    exact = np.array([expm(A * t) @ [0.1, 0.0] for t in times])
+    error = np.max(np.abs(swing(pendulum, 0.1, 500.0, 0.0, [0.1, 0.0], times) - exact))
+    record_figure("rad_and_rad_s", error)
+    assert error <= 1e-10
+
+
+def test_ver161_a_plain_pendulum_swings_by_elliptic_functions(pendulum, record_figure):
+    """sin(q/2) = k sn(K(k²) - w t, k²), k = sin(q(0)/2), w = sqrt(g / l), from rest at 2 rad."""
+    times, k, w = np.linspace(0.0, 5.0, 201), np.sin(1.0), np.sqrt(9.81)
+    exact = 2.0 * np.arcsin(k * ellipj(ellipk(k**2) - w * times, k**2)[0])
+    error = np.max(np.abs(swing(pendulum, 0.0, 0.0, 9.81, [2.0, 0.0], times)[:, 0] - exact))
+    record_figure("rad", error)
+    assert error <= 1e-10

@@ -1,5 +1,6 @@
 """The elastic joint: springs, gear, fluxes, gradients, precision, refusals, identification."""
 
+import dataclasses
 from functools import partial
 
 import jax
@@ -33,18 +34,31 @@ def joint(timestep=1e-3, **changes):
     return ElasticJointNode("joint", timestep, **(JOINT | changes))
 
 
-@partial(jax.jit, static_argnames="steps")
-def scan(node, inputs, steps):
+LONGEST = 2000
+"""All runs are as long and take dt as an argument: one program for each kind of node."""
+
+
+QUICK = {"xla_backend_optimization_level": 0}
+"""Compiles large programs that run once in half the time."""
+
+
+def scan(node, inputs, dt, steps=LONGEST):
     def step(state, _):
-        state = node.update(state, inputs, node.timestep)
+        state = node.update(state, inputs, dt)
         return state, state
 
     return jax.lax.scan(step, node.initial_state(), length=steps)[1]
 
 
+compiled_scan = jax.jit(scan, compiler_options=QUICK)
+
+
 def run(node, steps, inputs=TORQUES):
     """The state after each step."""
-    return scan(node, {name: jnp.asarray(value) for name, value in inputs.items()}, steps)
+    every = {name: jnp.asarray(inputs.get(name, 0.0)) for name in TORQUES}
+    node, dt = dataclasses.replace(node, timestep=1.0), jnp.asarray(node.timestep)
+    states = compiled_scan(node, every, dt)
+    return {name: np.asarray(values[:steps]) for name, values in states.items()}
 
 
 @pytest.mark.parametrize("model", [{}, INSERTED, {"gear_ratio": 50.0}])
@@ -83,7 +97,7 @@ def test_implicit_converges_to_exact_with_second_order():
         exact, implicit = (
             run(joint(1.0 / steps, integrator=name), steps) for name in ("exact", "implicit")
         )
-        errors.append(max(float(jnp.max(jnp.abs(exact[n] - implicit[n]))) for n in exact))
+        errors.append(max(np.max(np.abs(exact[n] - implicit[n])) for n in exact))
     assert errors[0] / errors[1] == pytest.approx(4.0, rel=0.02)
 
 
@@ -112,7 +126,7 @@ def test_backward_euler_converges_to_exact_with_first_order():
         exact, euler = (
             run(joint(1.0 / steps, integrator=name), steps) for name in ("exact", "backward_euler")
         )
-        errors.append(max(float(jnp.max(jnp.abs(exact[n] - euler[n]))) for n in exact))
+        errors.append(max(np.max(np.abs(exact[n] - euler[n])) for n in exact))
     assert errors[0] / errors[1] == pytest.approx(2.0, rel=0.05)
 
 
@@ -174,45 +188,53 @@ def test_the_transmission_torque_is_what_the_motor_does_not_spend_on_the_rotor(m
 def test_gradients_agree_with_central_differences(changes):
     node = joint(**changes)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICK)
+    @jax.value_and_grad
     def loss(p):
-        states = run(node.with_params(stiffness_n_m_per_rad=p[0], damping_n_m_s=p[1]), 400)
+        changed = node.with_params(stiffness_n_m_per_rad=p[0], damping_n_m_s=p[1])
+        states = scan(changed, TORQUES, 1e-3, 400)
         return jnp.sum(states["deflection"] ** 2) + states["rotor_angle"][-1]
 
     p = np.array([20.0, 0.1])
-    for h, gradient in zip(np.diag(1e-5 * p), jax.grad(loss)(jnp.asarray(p))):
-        central = (float(loss(p + h)) - float(loss(p - h))) / (2 * h.sum())
+    for h, gradient in zip(np.diag(1e-5 * p), loss(p)[1]):
+        central = (float(loss(p + h)[0]) - float(loss(p - h)[0])) / (2 * h.sum())
         assert float(gradient) == pytest.approx(central, rel=1e-5)
 
 
 def test_gradients_are_finite_at_rest():
     for changes in ({}, {"integrator": "implicit"} | NONLINEAR["both"]):
         node = joint(**changes)
-        gradient = jax.grad(
-            lambda k, node=node: run(node.with_params(stiffness_n_m_per_rad=k), 5, {})[
-                "deflection"
-            ][-1]
-        )(20.0)
-        assert np.isfinite(float(gradient))
+
+        @partial(jax.jit, compiler_options=QUICK)
+        @jax.grad
+        def gradient(k, node=node):
+            return scan(node.with_params(stiffness_n_m_per_rad=k), {}, 1e-3, 5)["deflection"][-1]
+
+        assert np.isfinite(float(gradient(20.0)))
 
 
 def test_the_stiffness_is_recovered_from_a_noisy_step_response():
     """Gauss-Newton on k and v through the node; 30 % off to begin with."""
     node, steps = joint(1e-2), 300
-    response = lambda p: run(  # noqa: E731
-        node.with_params(stiffness_n_m_per_rad=p[0], damping_n_m_s=p[1]), steps
-    )["deflection"]
-    truth = jnp.array([20.0, 0.1])
-    measured = response(truth) + 1e-3 * np.random.default_rng(0).normal(size=steps)
-    response, jacobian = jax.jit(response), jax.jit(jax.jacfwd(response))
-    p = jnp.array([14.0, 0.3])
+
+    @partial(jax.jit, compiler_options=QUICK)
+    @partial(jax.jacfwd, has_aux=True)
+    def jacobian_and_response(p):
+        changed = node.with_params(stiffness_n_m_per_rad=p[0], damping_n_m_s=p[1])
+        deflection = scan(changed, TORQUES, 1e-2, steps)["deflection"]
+        return deflection, deflection
+
+    truth = np.array([20.0, 0.1])
+    noise = 1e-3 * np.random.default_rng(0).normal(size=steps)
+    measured = jacobian_and_response(truth)[1] + noise
+    p = np.array([14.0, 0.3])
     for _ in range(25):
-        J, r = np.asarray(jacobian(p)), np.asarray(response(p) - measured)
-        step = np.linalg.lstsq(J, -r)[0]
+        J, response = (np.asarray(x) for x in jacobian_and_response(p))
+        step = np.linalg.lstsq(J, measured - response)[0]
         p = p + np.clip(step, -0.1 * p, 0.1 * p)
-    J = np.asarray(jacobian(p))
+    J = np.asarray(jacobian_and_response(p)[0])
     sigma = 1e-3 * np.sqrt(np.diag(np.linalg.inv(J.T @ J)))  # Cramér-Rao
-    assert np.all(np.abs(np.asarray(p - truth)) <= 4 * sigma)
+    assert np.all(np.abs(p - truth) <= 4 * sigma)
     assert sigma[0] / 20.0 < 2e-3
 
 

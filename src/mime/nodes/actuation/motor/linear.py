@@ -5,7 +5,8 @@
     velocity  x = (w, I),  u = w_des   G = (Kp s + Ki) / (J s^2 + (Kp + b) s + Ki)
 
 y is the rotor's speed. Extensions that are not linear (friction, cogging, saturation, limits, gear
-losses) are left out; a gear's output inertia is in J.
+losses) are left out; a gear's output inertia is in J. A driven shaft is taken as free: this is the
+motor alone.
 """
 
 from typing import NamedTuple

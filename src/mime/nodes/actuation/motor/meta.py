@@ -22,7 +22,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 META = MotorMeta(
     id="MIME-NODE-100",
-    version="1.1.0",
+    version="1.2.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -36,6 +36,8 @@ META = MotorMeta(
         r"\quad \text{(voltage mode)}",
         r"\tau_\text{cmd} = K_p (\omega_\text{des} - \omega) "
         r"+ K_i \int (\omega_\text{des} - \omega) \, dt \quad \text{(velocity mode)}",
+        r"\tau_s = e N (\tau_\text{motor} - b N \omega_s + \tau_\text{cog}), \quad "
+        r"\omega = N \omega_s \quad \text{(driven shaft)}",
         r"P_\text{rotor}^\text{world} = P_\text{parent}^\text{world} \oplus R(\hat e, \theta) "
         r"\oplus P_\text{tool}^\text{rotor}",
     ),
@@ -45,6 +47,8 @@ META = MotorMeta(
         r"i_{n+1} = \frac{i_n + \frac{\Delta t}{L} (V - k_e \omega_n)}{1 + \Delta t R / L}",
         r"\omega_{n+1} = \frac{J \omega_n + \Delta t \, \tau_\text{drive}}{J + \Delta t \, b}, "
         r"\quad \theta_{n+1} = \theta_n + \omega_{n+1} \Delta t",
+        r"\text{driven shaft:} \quad i_{n+1} \text{ at the constant } \omega_s, "
+        r"\quad \theta_{n+1} = \theta_n + N \omega_s \Delta t",
         r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss})",
     ),
     assumptions=(
@@ -73,6 +77,9 @@ META = MotorMeta(
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
         "A gear has no backlash and no elasticity, and the same efficiency in both directions.",
+        "With a driven shaft the back-EMF, the damping and the gear's losses act on the mechanism "
+        "explicitly, unless both are in a coupling group; the reaction on the parent is the "
+        "mechanism's to compute.",
     ),
     validated_ranges=(
         ValidatedRange("inertia_kg_m2", 1e-7, 1e-2, "kg·m²", "lab scale to small servo motors"),
@@ -101,6 +108,8 @@ META = MotorMeta(
         Mapped("limits, anti-windup", f"{_MODULE}.drive.command"),
         Mapped("e^{A dt}", f"{_MODULE}.exponential.flow", "2x2, closed form"),
         Mapped("dry friction, gear losses", f"{_MODULE}.friction.next_speed", "implicit, sticks"),
+        Mapped("driven shaft", f"{_MODULE}.driven.step"),
+        Mapped("tau_s", f"{_MODULE}.driven.shaft_torque"),
         Mapped("winding temperature", f"{_MODULE}.thermal.next_temperature", "exact at constant i"),
         Mapped("kt(i), cogging", f"{_MODULE}.magnetics.constants"),
         Mapped("A, B, C, D", f"{_MODULE}.MotorNode.state_space"),

@@ -8,7 +8,7 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.core.node import Input, Output, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE
-from mime.nodes.actuation.motor import exact, friction, linear, magnetics, thermal
+from mime.nodes.actuation.motor import driven, exact, friction, linear, magnetics, thermal
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drive import (
     Mode,
@@ -33,20 +33,25 @@ class MotorNode(MotorParameters):
         P_rotor_world = P_parent_world + R(axis, theta) + P_tool_rotor
 
     Angle, speed and current are the rotor's. With a gear, load and pose are the output shaft's.
+    With `shaft="driven"` the mechanism turns the rotor, see `driven`.
     """
 
     meta: ClassVar[MotorMeta] = META
 
     def boundary_input_spec(self) -> dict[str, Input]:
-        return {
+        spec = {
             "commanded_torque": Input((), "N·m", 0.0, "additive", "direct rotor torque"),
             "commanded_voltage": Input((), "V", 0.0, "replacive", "armature terminal voltage"),
             "commanded_velocity": Input((), "rad/s", 0.0, "replacive", "desired rotor speed"),
             "parent_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "parent's pose"),
-            "load_torque": Input(
-                (), "N·m", 0.0, "additive", "external torque on the (output) shaft"
-            ),
         }
+        if self.shaft == "driven":
+            spec["shaft_velocity"] = Input((), "rad/s", 0.0, "replacive", "of the (output) shaft")
+        else:
+            spec["load_torque"] = Input(
+                (), "N·m", 0.0, "additive", "external torque on the (output) shaft"
+            )
+        return spec
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         spec = {
@@ -54,9 +59,14 @@ class MotorNode(MotorParameters):
             "rotor_angular_velocity": Output((), "rad/s", "rotor speed"),
             "rotor_pose_world": Output((7,), "m", "tool-tip pose in the world"),
             "motor_torque": Output((), "N·m", "electromagnetic torque on the rotor"),
-            "reaction_torque": Output((), "N·m", "torque on the parent about the axis"),
-            "reaction_wrench_world": Output((6,), "N, N·m", "on the parent at the mount, [F; M]"),
         }
+        if self.shaft == "driven":
+            spec["shaft_torque"] = Output((), "N·m", "on the mechanism, at the (output) shaft")
+        else:
+            spec |= {
+                "reaction_torque": Output((), "N·m", "torque on the parent about the axis"),
+                "reaction_wrench_world": Output((6,), "N, N·m", "on the parent, at the mount"),
+            }
         if self.gear_ratio is not None:
             spec["output_angle"] = Output((), "rad", "angle of the output shaft")
             spec["output_angular_velocity"] = Output((), "rad/s", "speed of the output shaft")
@@ -91,8 +101,11 @@ class MotorNode(MotorParameters):
         """One step: current (with w_n), speed (with i_{n+1}), angle (with w_{n+1})."""
         u = _like(state["angle"], boundary_inputs)
         mode = mode_of(self, u)
-        advance = self._exact if self.integrator == "exact" else self._semi_implicit
-        new = advance(state, u, mode, dt)
+        if self.shaft == "driven":
+            new = driven.step(self, state, u, mode, dt)
+        else:
+            advance = self._exact if self.integrator == "exact" else self._semi_implicit
+            new = advance(state, u, mode, dt)
         if thermal.is_thermal(self):
             i = new["current"]
             tau = self._motor_torque({**state, **new}, u, mode)
@@ -149,16 +162,22 @@ class MotorNode(MotorParameters):
         N = self.gear_ratio
         shaft_angle = theta if N is None else theta / N
         tau = self._motor_torque(state, u, mode_of(self, u))
-        reaction = self._reaction_torque(theta, w, tau, u["load_torque"])
-        moment = reaction * axis_in_world(pose, axis)
+        if self.shaft == "free":
+            reaction = self._reaction_torque(theta, w, tau, u["load_torque"])
+            moment = reaction * axis_in_world(pose, axis)
         fluxes = {
             "rotor_angle": theta,
             "rotor_angular_velocity": w,
             "rotor_pose_world": compose_pose(pose, axis, shaft_angle, tool),
             "motor_torque": tau,
-            "reaction_torque": reaction,
-            "reaction_wrench_world": jnp.concatenate([jnp.zeros_like(moment), moment]),
         }
+        if self.shaft == "free":
+            fluxes |= {
+                "reaction_torque": reaction,
+                "reaction_wrench_world": jnp.concatenate([jnp.zeros_like(moment), moment]),
+            }
+        else:
+            fluxes["shaft_torque"] = driven.shaft_torque(self, theta, w, tau)
         if N is not None:
             fluxes |= {"output_angle": shaft_angle, "output_angular_velocity": w / N}
         if thermal.is_thermal(self):
@@ -187,6 +206,10 @@ class MotorNode(MotorParameters):
         if self.output_inertia_kg_m2 is not None:
             momentum = momentum + self.output_inertia_kg_m2 / self.gear_ratio
         return load - momentum * friction.acceleration(self, w, tau, load)
+
+    def reflected_inertia(self) -> Any:
+        """N² J + Jo, the motor's inertia at the (output) shaft: what a driven mechanism carries."""
+        return driven.reflected_inertia(self)
 
     def state_space(self, mode: str | None = None, load_input: bool = False) -> StateSpace:
         """A, B, C, D of `mode` from its command to the rotor's speed; see `linear.state_space`."""

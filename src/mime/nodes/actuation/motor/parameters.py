@@ -12,6 +12,7 @@ from mime.core.pose import IDENTITY_POSE
 
 COMMAND_MODES = ("auto", "torque", "voltage", "velocity")
 INTEGRATORS = ("semi_implicit", "exact")
+SHAFTS = ("free", "driven")
 KE_TOLERANCE = 0.01
 """ke and kt are one constant in SI units; data sheets round each to two or three digits."""
 
@@ -46,6 +47,9 @@ class MotorParameters(Node):
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""
     integrator: str = option(default="semi_implicit")
     """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length."""
+    shaft: str = option(default="free")
+    """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
+    inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
 
     gear_ratio: Extension = parameter(
         "", above=0.0, default=None, doc="N, rotor turns per turn of the output shaft"
@@ -145,13 +149,18 @@ def _unit_quaternion(pose: Any) -> Any:
 
 
 def _option_problems(node: MotorParameters) -> Iterator[str]:
-    for name, allowed in (("command_mode", COMMAND_MODES), ("integrator", INTEGRATORS)):
+    choices = {"command_mode": COMMAND_MODES, "integrator": INTEGRATORS, "shaft": SHAFTS}
+    for name, allowed in choices.items():
         if getattr(node, name) not in allowed:
             yield f"{name} must be one of {', '.join(allowed)}, got {getattr(node, name)!r}"
 
 
 def _value_problems(node: MotorParameters) -> Iterator[str]:
-    if node.command_mode in ("auto", "voltage") and _known(node.l_henry) and node.l_henry == 0:
+    if (
+        node.command_mode in ("auto", "voltage")
+        and _known(node.l_henry)
+        and _plain(node.l_henry) == 0
+    ):
         yield (
             f"l_henry must be > 0 H where a voltage can be commanded (command_mode "
             f"{node.command_mode!r}), got 0. Give the data sheet's, or one that is too small to "
@@ -162,7 +171,7 @@ def _value_problems(node: MotorParameters) -> Iterator[str]:
         yield f"axis_in_parent_frame must have a length > 0, got {axis}"
     if _known(quaternion) and np.linalg.norm(quaternion) < 1e-6:
         yield f"tool_offset_in_rotor_frame must have a quaternion of length > 0, got {quaternion}"
-    ke, kt = node.ke_v_s_per_rad, node.kt_n_m_per_a
+    ke, kt = _plain(node.ke_v_s_per_rad), _plain(node.kt_n_m_per_a)
     if not node.allow_ke_kt_mismatch and _known(ke, kt) and abs(ke / kt - 1) > KE_TOLERANCE:
         yield (
             f"ke_v_s_per_rad must equal kt_n_m_per_a = {kt:g} within {KE_TOLERANCE:.0%} (in SI "
@@ -170,12 +179,12 @@ def _value_problems(node: MotorParameters) -> Iterator[str]:
             f"0.00954930 is V·s/rad), or pass allow_ke_kt_mismatch=True"
         )
     supply_sets_torque = node.supply_voltage_v is not None and node.command_mode != "voltage"
-    if supply_sets_torque and _known(node.r_ohm) and node.r_ohm == 0:
+    if supply_sets_torque and _known(node.r_ohm) and _plain(node.r_ohm) == 0:
         yield (
             "r_ohm must be > 0 Ω with supply_voltage_v outside command_mode 'voltage' (it sets "
             "the torque that the supply can drive), got 0"
         )
-    tau_c, tau_s = node.coulomb_torque_n_m, node.static_torque_n_m
+    tau_c, tau_s = _plain(node.coulomb_torque_n_m), _plain(node.static_torque_n_m)
     if tau_s is not None and tau_c is not None and _known(tau_s, tau_c) and tau_s < tau_c:
         yield f"static_torque_n_m must be >= coulomb_torque_n_m = {tau_c:g} N·m, got {tau_s:g}"
 
@@ -205,7 +214,13 @@ def _pairing_problems(node: MotorParameters) -> Iterator[str]:
         for other in needed:
             if name in given and other not in given:
                 yield f"{name} needs {other} as well, got None"
-    if node.integrator == "exact":
+    if node.shaft == "driven" and "coulomb_torque_n_m" in given:
+        yield (
+            f"coulomb_torque_n_m must be None with shaft 'driven' (what sticks belongs to the "
+            f"mechanism that integrates the speed), got {node.coulomb_torque_n_m}. Give the "
+            f"mechanism that friction, gear_ratio times as large at the output shaft"
+        )
+    if node.integrator == "exact" and node.shaft == "free":
         refused = _NOT_EXACT + (() if node.command_mode == "voltage" else _NOT_EXACT_UNLESS_VOLTAGE)
         for name in refused:
             if name in given:
@@ -219,3 +234,8 @@ def _pairing_problems(node: MotorParameters) -> Iterator[str]:
 def _known(*values: Any) -> bool:
     """Not traced, so its value can be looked at."""
     return not any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def _plain(value: Any) -> Any:
+    """A float if known: inside `jit` even arrays that are known compare to something traced."""
+    return float(value) if value is not None and _known(value) else value

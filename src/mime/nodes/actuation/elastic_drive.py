@@ -1,0 +1,57 @@
+"""Motor, gear, spring and link as one graph."""
+
+from typing import Any
+
+from mime.core.graph import GraphManager
+from mime.core.node import ParameterError
+from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.nodes.actuation.motor import MotorNode
+
+_THE_MOTORS = ("rotor_inertia_kg_m2", "gear_ratio")
+
+
+def elastic_drive(
+    motor: MotorNode, *, joint_name: str = "joint", iterated: bool = False, **joint: Any
+) -> GraphManager:
+    """The motor behind its gear, on an elastic joint: volts in, motion of the link out.
+
+        L di/dt = V - R i - ke N x2'
+        (N² J + Jo) x2'' = N (kt i - b N x2') + k x1 + v x1'
+        I (x1'' + x2'') = -k x1 - v x1' + f
+
+    `motor` has `shaft="driven"` and carries the gear; its `reflected_inertia()` is the joint's
+    rotor. `joint` are the other parameters and options of `ElasticJointNode`. External inputs are
+    the motor's command and the joint's `external_torque` f.
+
+    The motor takes the rotor's speed of the step before: first order, and as in the motor alone
+    dt < 2 (N² J + Jo) R / (N² kt ke) keeps it stable. `iterated=True` solves both nodes together in
+    each step; still first order, without that limit.
+    """
+    where = f"elastic_drive of {motor.name!r}"
+    if motor.shaft != "driven":
+        raise ParameterError(
+            f"{where}: the motor must have shaft='driven', got {motor.shaft!r}: its rotor turns "
+            f"with the joint's"
+        )
+    for name in _THE_MOTORS:
+        if name in joint:
+            raise ParameterError(
+                f"{where}: {name} is the motor's, got {joint[name]} for the joint. Give the motor "
+                f"its inertia_kg_m2, gear_ratio and output_inertia_kg_m2"
+            )
+    timestep = joint.pop("timestep", motor.timestep)
+    spring = ElasticJointNode(
+        joint_name, timestep, rotor_inertia_kg_m2=motor.reflected_inertia(), **joint
+    )
+    graph = GraphManager()
+    graph.add_node(motor)
+    graph.add_node(spring)
+    graph.add_edge(motor.name, spring.name, "shaft_torque", "motor_torque")
+    graph.add_edge(spring.name, motor.name, "motor_velocity", "shaft_velocity", delay=not iterated)
+    if iterated:
+        graph.add_coupling_group([motor.name, spring.name])
+    modes = ("torque", "voltage", "velocity")
+    for mode in modes if motor.command_mode == "auto" else (motor.command_mode,):
+        graph.add_external_input(motor.name, f"commanded_{mode}")
+    graph.add_external_input(spring.name, "external_torque")
+    return graph

@@ -1,0 +1,142 @@
+"""The whole mouse as a graph: brain, motors, wheels, walls, sensors."""
+
+from typing import Any
+
+import numpy as np
+
+from mime.core.graph import GraphManager
+from mime.maze.maze import Maze
+from mime.maze.routes import SpeedProfile
+from mime.mouse.brain import MouseBrainNode
+from mime.mouse.strategy import Strategy
+from mime.mouse.tracking import Gains
+from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor.catalogue import CATALOGUE
+from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
+from mime.nodes.sensing.encoder import EncoderNode
+from mime.nodes.sensing.gyro import GyroNode
+from mime.nodes.sensing.range_sensor import RangeSensorNode
+
+TIMESTEP_S = 1e-3
+"""Of motors, wheels and walls."""
+TICK_S = 2e-3
+"""Of sensors and brain."""
+EXPLORE = SpeedProfile(0.5, 0.5, 4.0, 400.0, 0.25)
+RACE = SpeedProfile(0.6, 2.0, 5.0, 400.0, 0.25)
+
+
+def build_mouse(
+    maze: Maze,
+    *,
+    timestep: float = TIMESTEP_S,
+    tick: float = TICK_S,
+    motor: str = "faulhaber_1331t006sr",
+    gear_ratio: float = 5.0,
+    supply_v: float = 7.4,
+    mass_kg: float = 0.1,
+    yaw_inertia_kg_m2: float = 1e-4,
+    wheel_inertia_kg_m2: float = 5e-7,
+    wheel_radius_m: float = 0.0145,
+    wheel_radius_ratio: Any = (1.0, 1.0),
+    track_width_m: float = 0.053,
+    friction_coefficient: float = 1.0,
+    rolling_resistance: float = 0.02,
+    range_noise_m: float | None = None,
+    gyro_noise_rad_s: float | None = None,
+    gyro_bias_rad_s: float | None = None,
+    seed: int = 0,
+    strategy: Strategy | None = None,
+    explore: SpeedProfile = EXPLORE,
+    race: SpeedProfile = RACE,
+) -> GraphManager:
+    """A mouse in `maze`: nodes `brain`, `left_motor`, `right_motor`, `body`, `left_encoder`,
+    `right_encoder`, `gyro` and `ranges`. `wheel_radius_ratio` is what the brain does not know.
+    """
+    walls: dict[str, Any] = maze.wall_parameters()
+    motors = [
+        MotorNode.from_datasheet(
+            f"{side}_motor",
+            timestep,
+            CATALOGUE[motor],
+            gear_ratio=gear_ratio,
+            command_mode="voltage",
+            integrator="exact",
+            shaft="driven",
+        )
+        for side in ("left", "right")
+    ]
+    reflected = float(motors[0].reflected_inertia())
+    chassis: dict[str, Any] = {
+        "wheel_radius_m": wheel_radius_m,
+        "wheel_radius_ratio": wheel_radius_ratio,
+        "track_width_m": track_width_m,
+        "mass_kg": mass_kg,
+        "yaw_inertia_kg_m2": yaw_inertia_kg_m2,
+        "wheel_inertia_kg_m2": wheel_inertia_kg_m2 + reflected,
+        "friction_coefficient": friction_coefficient,
+        "rolling_resistance": rolling_resistance,
+        "cell_size_m": maze.cell_size_m,
+        "wall_thickness_m": maze.wall_thickness_m,
+    }
+    body = DifferentialDriveNode("body", timestep, model="dynamic", **chassis, **walls)
+    kt, R = float(motors[0].kt_n_m_per_a), float(motors[0].r_ohm)
+    volts_per_torque = R / (kt * gear_ratio)
+    wheel = wheel_inertia_kg_m2 + reflected
+    goals = np.zeros((maze.rows, maze.cols))
+    for cell in maze.goals:
+        goals[cell] = 1.0
+    nominal: dict[str, Any] = {
+        "goals": goals,
+        "start": (*maze.start, maze.start_heading),
+        "wheel_radius_m": wheel_radius_m,
+        "track_width_m": track_width_m,
+    }
+    brain = MouseBrainNode(
+        "brain",
+        tick,
+        **nominal,
+        explore=explore,
+        race=race,
+        strategy=strategy or Strategy(),
+        gains=Gains(
+            volts_per_rad_s=float(motors[0].ke_v_s_per_rad) * gear_ratio,
+            volts_per_rad_s2=volts_per_torque * (wheel + 0.5 * mass_kg * wheel_radius_m**2),
+            volts_per_rad_s2_turning=volts_per_torque
+            * (wheel + 2.0 * yaw_inertia_kg_m2 * (wheel_radius_m / track_width_m) ** 2),
+            supply_v=supply_v,
+        ),
+        cell_size_m=maze.cell_size_m,
+        wall_thickness_m=maze.wall_thickness_m,
+    )
+    sensors: dict[str, Any] = {
+        "noise_m": range_noise_m,
+        "cell_m": maze.cell_size_m,
+        "wall_thickness_m": maze.wall_thickness_m,
+    }
+    ranges = RangeSensorNode("ranges", tick, seed=seed, **sensors, **walls)
+    rate: dict[str, Any] = {"noise_rad_per_s": gyro_noise_rad_s, "bias_rad_per_s": gyro_bias_rad_s}
+    gyro = GyroNode("gyro", tick, seed=seed + 1, **rate)
+    turn: Any = 16384.0
+    encoders = [EncoderNode(f"{side}_encoder", tick, turn) for side in ("left", "right")]
+    graph = GraphManager()
+    for node in (brain, *motors, body, *encoders, gyro, ranges):
+        graph.add_node(node)
+    for side in ("left", "right"):
+        graph.add_edge("brain", f"{side}_motor", f"{side}_voltage", "commanded_voltage")
+        graph.add_edge(f"{side}_motor", "body", "shaft_torque", f"{side}_wheel_torque")
+        graph.add_edge(
+            "body", f"{side}_motor", f"{side}_wheel_velocity", "shaft_velocity", delay=True
+        )
+        graph.add_edge("body", f"{side}_encoder", f"{side}_wheel_angle", "angle", delay=True)
+        graph.add_edge(f"{side}_encoder", "brain", "ticks", f"{side}_ticks")
+    graph.add_edge("body", "gyro", "turn_rate", "turn_rate", delay=True)
+    graph.add_edge("gyro", "brain", "measured_turn_rate", "turn_rate")
+    graph.add_edge("body", "ranges", "pose_world", "pose_world", delay=True)
+    graph.add_edge("ranges", "brain", "reading", "readings")
+    return graph
+
+
+def starting_state(maze: Maze) -> dict[str, dict[str, Any]]:
+    """The mouse in the centre of its start cell, facing its open side."""
+    x, y = maze.cell_centre_m(maze.start)
+    return {"body": {"x": x, "y": y, "heading": maze.start_heading * 0.5 * np.pi}}

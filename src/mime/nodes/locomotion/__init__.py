@@ -1,0 +1,1 @@
+"""Elements that move themselves over the ground."""

@@ -1,0 +1,66 @@
+"""Motion of a planar body along an arc, exact and without a branch on "straight".
+
+x points right (columns), y down (rows), headings turn clockwise: with y down, the ordinary formulas
+of cosine and sine hold as they stand.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+_SERIES = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(1, 9))
+"""sin(a)/a = 1 + a² (_SERIES[0] + a² (_SERIES[1] + ...))"""
+_SERIES_BELOW = 0.5
+"""There the first term left out, a^18 / 19!, is below double precision, as is its curvature."""
+
+
+class Pose(NamedTuple):
+    """Position in the maze's frame [m] and heading [rad, clockwise from x]."""
+
+    x: Any
+    y: Any
+    heading: Any
+
+
+class BodyVelocity(NamedTuple):
+    """Velocity of the axle's midpoint in the body's frame.
+
+    v forward, u to the right [m/s], w clockwise [rad/s].
+    """
+
+    v: Any
+    u: Any
+    w: Any
+
+
+def sinc(a: Any) -> Any:
+    """sin(a) / a
+
+    By its series near zero, so that value and all derivatives are right there, in single precision
+    too: `jnp.sinc` cancels in its derivative near zero.
+    """
+    near = jnp.abs(a) < _SERIES_BELOW
+    a2 = jnp.where(near, a, 0.0) ** 2
+    series: Any = 0.0
+    for coefficient in reversed(_SERIES):
+        series = a2 * (coefficient + series)
+    far = jnp.where(near, 1.0, a)
+    return jnp.where(near, 1.0 + series, jnp.sin(far) / far)
+
+
+def advance(pose: Pose, velocity: BodyVelocity, dt: Any) -> Pose:
+    """x += dt sinc(a) (v cos(theta + a) - u sin(theta + a)),   a = w dt / 2
+    y += dt sinc(a) (v sin(theta + a) + u cos(theta + a)),   theta += 2 a
+
+    Exact for a velocity that is constant in the body's frame: an arc, a spin or a straight.
+    """
+    v, u, w = velocity
+    a = 0.5 * w * dt
+    chord = dt * sinc(a)
+    cos, sin = jnp.cos(pose.heading + a), jnp.sin(pose.heading + a)
+    return Pose(
+        pose.x + chord * (v * cos - u * sin),
+        pose.y + chord * (v * sin + u * cos),
+        pose.heading + w * dt,
+    )

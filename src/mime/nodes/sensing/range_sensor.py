@@ -1,0 +1,270 @@
+"""MIME-NODE-121: range sensors on a body in a maze."""
+
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from mime.core.node import (
+    Input,
+    Node,
+    NodeMeta,
+    Output,
+    ParameterError,
+    Scalar,
+    State,
+    Values,
+    option,
+    parameter,
+)
+from mime.core.stacking import stack_scalars
+from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
+from mime.nodes.sensing.range_sensor_checks import crossings_needed, problems
+from mime.nodes.sensing.range_sensor_meta import RANGE_SENSOR_META
+from mime.nodes.sensing.ray_casting import cast_direction
+
+MOUSE_SENSORS = (
+    (0.055, 0.0, 0.0),
+    (0.035, -0.026, -1.3446),
+    (0.035, 0.026, 1.3446),
+    (0.040, -0.022, -0.7854),
+    (0.040, 0.022, 0.7854),
+    (-0.0256, -0.03, -1.48353),
+    (-0.0256, 0.03, 1.48353),
+)
+"""Front; front left and right; look-ahead left and right; back left and right."""
+
+
+class RangeSensorNode(Node):
+    """Rays from poses on a body to the nearest wall face of a maze, and what the sensors read.
+
+        d = min over faces ahead of D / |cos(phi)|
+        reading = clip(d + bias + sigma nu, min, max)
+
+    and with an infrared sensor, by its counts,
+
+        adc = round(c + offset + (a - d - bias - sigma nu)^(1/b) + sigma_c nu')
+        reading = clip(a - (adc - c - offset)^b, min, max)
+
+    Frame: x to the right (columns), y down (rows), angles clockwise. See `ray_casting` for the
+    walls. Every part of the sensor's model is off unless its parameter is given.
+    """
+
+    meta: ClassVar[NodeMeta] = RANGE_SENSOR_META
+
+    horizontal_walls: Float[Array, "_ _"] = parameter(
+        "", at_least=0.0, at_most=1.0, shape=None, doc="(rows + 1, cols), 1 where a wall stands"
+    )
+    vertical_walls: Float[Array, "_ _"] = parameter(
+        "", at_least=0.0, at_most=1.0, shape=None, doc="(rows, cols + 1), 1 where a wall stands"
+    )
+    sensor_poses_body: Any = parameter(
+        "m", shape=None, folds=True, default=MOUSE_SENSORS, doc="(S, 3): forward, right, angle"
+    )
+    cell_m: Any = parameter("m", above=0.0, folds=True, default=0.18, doc="side of a cell")
+    wall_thickness_m: Any = parameter("m", above=0.0, folds=True, default=0.012)
+    min_range_m: Any = parameter("m", above=0.0, folds=True, default=0.01, doc="least reading")
+    max_range_m: Any = parameter(
+        "m", above=0.0, folds=True, default=0.15, doc="largest reading: nothing is seen"
+    )
+    bias_m: Any = parameter("m", shape=None, default=None, doc="per sensor, added to the distance")
+    noise_m: Scalar | None = parameter("m", at_least=0.0, default=None, doc="sigma, of distances")
+    noise_counts: Scalar | None = parameter(
+        "", at_least=0.0, default=None, doc="sigma_c, of an infrared sensor's counts"
+    )
+    beam_half_angle_rad: Any = parameter(
+        "rad", above=0.0, at_most=1.5, folds=True, default=None, doc="beta; a thin ray when absent"
+    )
+    ir_a_m: Any = parameter("m", shape=None, default=None, doc="a; with b and c: infrared")
+    ir_b: Any = parameter("", above=0.0, shape=None, default=None, doc="b")
+    ir_c_counts: Any = parameter("", shape=None, default=None, doc="c")
+    ir_offset_counts: Any = parameter("", shape=None, default=None, doc="offset, ambient light")
+    adc_bits: int | None = option(default=None)
+    """Round to a converter's 2^bits steps: of counts, or of 0 to max_range_m when not infrared."""
+    beam_rays: int = option(default=5)
+    """Rays in a beam, for its quadrature."""
+    delay_samples: int = option(default=0)
+    """Samples that a reading is late."""
+    hold_steps: int = option(default=1)
+    """Steps from one sample to the next; the reading is held between."""
+    seed: int = option(default=0)
+    """Of the noise. Two nodes in one graph need two seeds."""
+    straight_through: bool = option(default=False)
+    """Differentiate a quantised reading as if it were not."""
+    crossings_per_axis: int | None = option(default=None)
+    """Wall lines looked at along x and along y; worked out from the lengths when not given. Give
+    `ray_casting.crossings_within` of the extremes when lengths vary in a batch."""
+
+    def __post_init__(self) -> None:
+        if self.crossings_per_axis is None:
+            self.crossings_per_axis = crossings_needed(self)
+
+    def __check_init__(self) -> None:
+        super().__check_init__()
+        for problem in problems(self):
+            raise ParameterError(f"{type(self).__name__} {self.name!r}: {problem}")
+
+    @property
+    def num_sensors(self) -> int:
+        """S."""
+        return int(self.sensor_poses_body.shape[0])
+
+    @property
+    def infrared(self) -> bool:
+        """True when readings pass through counts of a, b, c."""
+        return self.ir_a_m is not None
+
+    @property
+    def _noises(self) -> int:
+        return (self.noise_m is not None) + (self.noise_counts is not None)
+
+    @property
+    def _piped(self) -> bool:
+        return self.delay_samples > 0 or self.hold_steps > 1
+
+    def boundary_input_spec(self) -> dict[str, Input]:
+        zero = (0.0, 0.0, 0.0)
+        return {"pose_world": Input((3,), "m", zero, "replacive", "x, y and heading [rad]")}
+
+    def boundary_flux_spec(self) -> dict[str, Output]:
+        S = self.num_sensors
+        spec = {
+            "distance": Output((S,), "m", "true distance along each ray, clipped to the range"),
+            "reading": Output((S,), "m", "distance as the sensor reads it"),
+        }
+        if self.infrared:
+            spec["adc"] = Output((S,), "", "counts of the reading")
+        return spec
+
+    def state_spec(self) -> dict[str, Output]:
+        S, spec = self.num_sensors, {}
+        if self._noises:
+            spec["key"] = Output((2,), "", "of the random generator: step and seed")
+        if self._piped:
+            unit = "" if self.infrared else "m"
+            spec["samples"] = Output((self.delay_samples + 1, S), unit, "newest first")
+        if self.hold_steps > 1:
+            spec["held"] = Output((), "", "steps since the last sample; 0 takes the next")
+        return spec
+
+    def initial_state(self) -> State:
+        """Nothing seen yet: every sample in the pipeline is at `max_range_m`."""
+        state = super().initial_state()
+        if self._noises:
+            state["key"] = jax.random.key_data(jax.random.key(self.seed, impl="threefry2x32"))
+        if self._piped:
+            nothing = jnp.full(self.num_sensors, self.max_range_m)
+            state["samples"] = jnp.broadcast_to(self._convert(nothing), state["samples"].shape)
+        return state
+
+    def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+        """Count the random key on, and move the pipeline on.
+
+        A seed is the key's second word, so counting in the first gives each step of each seed a
+        key of its own, as splitting would, for less.
+        """
+        new: State = {}
+        if self._noises:
+            new["key"] = state["key"] + np.array([1, 0], np.uint32)
+        if self._piped:
+            samples = state["samples"]
+            sample = self._sample(boundary_inputs["pose_world"], new)[None]
+            moved = jnp.concatenate([sample.astype(samples.dtype), samples[:-1]])
+            if self.hold_steps > 1:
+                moved = jnp.where(state["held"] == 0, moved, samples)
+                new["held"] = jnp.mod(state["held"] + 1.0, self.hold_steps)
+            new["samples"] = moved
+        return new
+
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """The true distances, and the readings that leave the pipeline."""
+        pose = boundary_inputs["pose_world"]
+        sample = state["samples"][-1] if self._piped else self._sample(pose, state)
+        fluxes = {"distance": self._distances(pose), "reading": self._clip(self._read(sample))}
+        return fluxes | ({"adc": sample} if self.infrared else {})
+
+    def _sample(self, pose: Any, state: State) -> Any:
+        """What the converter gives: counts when infrared, else metres.
+
+        The one place that draws random numbers, since a draw costs more than all the rays.
+        """
+        noise = None
+        if self._noises:
+            key = jax.random.wrap_key_data(state["key"], impl="threefry2x32")
+            noise = jax.random.normal(key, (self._noises, self.num_sensors), pose.dtype)
+        distance = self._distances(pose) if self.beam_half_angle_rad is None else self._beam(pose)
+        if self.bias_m is not None:
+            distance = distance + self.bias_m
+        if self.noise_m is not None and noise is not None:
+            distance = distance + self.noise_m * noise[0]
+        return self._convert(distance, noise)
+
+    def _convert(self, distance: Any, noise: Any = None) -> Any:
+        if not self.infrared:
+            if self.adc_bits is None:
+                return distance
+            step = jnp.asarray(self.max_range_m, distance.dtype) / (2**self.adc_bits - 1)
+            return step * self._round(distance / step)
+        counts = adc_from_distance(distance, *self._calibration())
+        if self.noise_counts is not None and noise is not None:
+            counts = counts + self.noise_counts * noise[-1]
+        if self.adc_bits is None:
+            return counts
+        return jnp.clip(self._round(counts), 0.0, 2.0**self.adc_bits - 1.0)
+
+    def _read(self, sample: Any) -> Any:
+        return distance_from_adc(sample, *self._calibration()) if self.infrared else sample
+
+    def _calibration(self) -> tuple[Any, ...]:
+        offset = 0.0 if self.ir_offset_counts is None else self.ir_offset_counts
+        return self.ir_a_m, self.ir_b, self.ir_c_counts, offset
+
+    def _round(self, value: Any) -> Any:
+        rounded = jnp.round(value)
+        return value + jax.lax.stop_gradient(rounded - value) if self.straight_through else rounded
+
+    def _beam(self, pose: Any) -> Any:
+        """The distance at which a wall across the ray would send back the same light."""
+        nodes, weights = np.polynomial.legendre.leggauss(self.beam_rays)
+        turns = self.beam_half_angle_rad * nodes
+        rays = self._distances(pose, turns).reshape(self.beam_rays, self.num_sensors)
+        light = sum(0.5 * float(weight) / ray**2 for weight, ray in zip(weights, rays))
+        return 1.0 / jnp.sqrt(light)
+
+    def _distances(self, pose: Any, turns: Any = (0.0,)) -> Any:
+        """True distances, clipped: of all sensors, turned by the first of `turns`, then the next.
+
+        Heading and place on the body meet in one product of matrices, since XLA's CPU compiler
+        would otherwise work out the heading's sine and cosine anew for every ray.
+        """
+        pose = jnp.asarray(pose)
+        count = len(turns)
+        forward, right, angle = jnp.tile(jnp.asarray(self.sensor_poses_body, pose.dtype).T, count)
+        angle = angle + jnp.repeat(jnp.asarray(turns, pose.dtype), self.num_sensors)
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        by_cos = jnp.concatenate([forward, right, c, s])
+        by_sin = jnp.concatenate([-right, forward, -s, c])
+        heading = stack_scalars([jnp.cos(pose[2]), jnp.sin(pose[2])])
+        turned = jnp.matmul(jnp.stack([by_cos, by_sin], axis=1), heading, precision="highest")
+        x, y, dx, dy = turned.reshape(4, count * self.num_sensors)
+        distance = cast_direction(
+            x + pose[0],
+            y + pose[1],
+            dx,
+            dy,
+            self.horizontal_walls,
+            self.vertical_walls,
+            self.cell_m,
+            self.wall_thickness_m,
+            self.max_range_m,
+            self.crossings_per_axis,
+        )
+        return self._clip(distance)
+
+    def _clip(self, distance: Any) -> Any:
+        low, high = (jnp.asarray(x, distance.dtype) for x in (self.min_range_m, self.max_range_m))
+        return jnp.clip(distance, low, high)

@@ -290,7 +290,10 @@ class DifferentialDriveNode(Node):
         )
         grip = roll(chassis, velocity, rims, torques, dt)
         if self.horizontal_walls is not None:
-            more["penetration"] = remaining_depth(contacts, body, predicted, grip.velocity, dt)
+            depth = remaining_depth(contacts, body, predicted, grip.velocity, dt)
+            more["penetration"] = depth
+            more["deepest_penetration"] = jnp.maximum(state["deepest_penetration"], depth)
+            more["hardest_contact"] = jnp.maximum(state["hardest_contact"], more["contact_force"])
         wheels = Pair(grip.rims.left * (1.0 / r.left), grip.rims.right * (1.0 / r.right))
         more |= {
             "forward_velocity": grip.velocity.v,

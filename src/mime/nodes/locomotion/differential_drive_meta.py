@@ -93,6 +93,8 @@ FORCES = {
 CONTACT = {
     "contact_force": Output((), "N", "of the walls on the body, all together"),
     "penetration": Output((), "m", "of the body in the walls, the largest"),
+    "deepest_penetration": Output((), "m", "the largest penetration since the start"),
+    "hardest_contact": Output((), "N", "the largest contact_force since the start"),
 }
 MOTION = {
     "pose_world": Output((3,), "m", "x, y and heading [rad]"),

@@ -8,7 +8,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test lint bench verify clean
+.PHONY: setup demo test lint bench contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -44,6 +44,11 @@ bench: .venv/.tests  ## ratios against hand-written code and peers, on this mach
 	$(BIN)/python benchmarks/graph_overhead.py
 	$(BIN)/python benchmarks/motor.py
 	$(BIN)/python benchmarks/arm.py
+	$(BIN)/python benchmarks/ray_casting.py
+	$(BIN)/python benchmarks/mouse.py
+
+contest: .venv/.runtime  ## 100 mice in 100 mazes; writes docs/mouse_contest.md
+	$(BIN)/python benchmarks/mouse_contest.py
 
 clean:
 	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist

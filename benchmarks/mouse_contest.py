@@ -37,7 +37,7 @@ def summary(results: list[Result]) -> list[str]:
         f"| back at the start [s] | {spread([r.time_home_s for r in done], '.1f')} |",
         f"| speed run [s] | {spread([r.race_time_s for r in done], '.2f')} |",
         f"| speed run over the ideal time | {spread(ratio, '.2f')} |",
-        f"| error of the pose [mm], at most | {spread([1e3 * r.pose_error_m for r in done], '.1f')} |",
+        f"| error of the pose [mm] | {spread([1e3 * r.pose_error_m for r in done], '.1f')} |",
     ]
 
 

@@ -164,7 +164,8 @@ def pass_corner(
     corner = jnp.round((h - 0.5 * thickness_m) / cell_m) * cell_m + 0.5 * thickness_m
     by_psi = -forward * sin_psi - right * cos_psi - D / sin_ray**2
     by_psi = by_psi - (forward * cos_psi - right * sin_psi) * cot
-    H = jnp.stack([c, s, by_psi, jnp.zeros_like(by_psi)])
+    # D shrinks as the mouse goes to the side: dh/d(across) = -cot.
+    H = jnp.stack([c + s * cot, s - c * cot, by_psi, jnp.zeros_like(by_psi)])
     return _update(e, H, corner - h, trust.corner_m, lost & (jnp.abs(psi) < 0.15), trust)
 
 

@@ -6,6 +6,7 @@ They draw what these fields of a run hold; `RECORD` is what to give to `run(reco
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Shaped
 
@@ -67,7 +68,7 @@ def draw_path(
     from matplotlib.collections import LineCollection
 
     if axes is None:
-        size = 4.6 * len(phases), 6.3
+        size = 4.6 * len(phases), 5.95
         axes = plt.subplots(1, len(phases), figsize=size, layout="constrained")[1]
     axes = _as_many(axes, len(phases), "draw_path", "phase")
     x, y = run["body"]["pose_world"][:, :2].T
@@ -166,8 +167,8 @@ def draw_belief(run: Trajectory, maze: Maze, axes: Any = None) -> Any:
     size = maze.cell_size_m
     known = total = wrong = 0
     for believed, true, (dx, dy) in (
-        (belief.horizontal[1:-1], maze.horizontal[1:-1], (0.5, 1.0)),
-        (belief.vertical[:, 1:-1], maze.vertical[:, 1:-1], (1.0, 0.5)),
+        (np.asarray(belief.horizontal)[1:-1], maze.horizontal[1:-1], (0.5, 1.0)),
+        (np.asarray(belief.vertical)[:, 1:-1], maze.vertical[:, 1:-1], (1.0, 0.5)),
     ):
         mistaken = (believed != UNKNOWN) & ((believed == WALL) != true)
         rows, cols = np.nonzero(mistaken)
@@ -189,12 +190,12 @@ def draw_belief(run: Trajectory, maze: Maze, axes: Any = None) -> Any:
 
 
 def final_belief(run: Trajectory) -> Belief:
-    """What the mouse knew of the walls at the end of a run, as NumPy arrays."""
+    """What the mouse knew of the walls at the end of a run."""
     names = Belief._fields
     if run.final_state is not None:
-        return Belief(*(np.asarray(run.final_state.of("brain")[name]) for name in names))
+        return Belief(*(run.final_state.of("brain")[name] for name in names))
     if all(name in run["brain"] for name in names):
-        return Belief(*(run["brain"][name][-1] for name in names))
+        return Belief(*(jnp.asarray(run["brain"][name][-1]) for name in names))
     raise ValueError(
         "this run holds no belief: it was read from a file, and brain.horizontal and "
         "brain.vertical were not recorded. Record them, or draw before saving"

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, Int32
 
-from mime.core.node import Scalar
 from mime.maze.belief import OPEN, UNKNOWN, WALL, Belief
 from mime.maze.grid import STEPS
 from mime.maze.routes import SpeedProfile
@@ -85,7 +84,7 @@ def standing(world: World, belief: Belief, dtype: Any) -> Plan:
         straight=jnp.zeros(length, jnp.int32),
         moves=jnp.int32(0),
         move=jnp.int32(0),
-        leg=_straight(world.explore, 0.5 * world.cell_m, 0.0, v),
+        leg=legs.plan(*_straight(world.explore, 0.5 * world.cell_m, 0.0, v)),
         origin=pose_at(world, cell, heading, CENTRE, dtype),
     )
 
@@ -115,11 +114,24 @@ def next_leg(plan: Plan, world: World, strategy: Strategy) -> Plan:
     plan = when(home & (plan.place == CENTRE), lambda p: _prepare_race(p, world, strategy), plan)
     raced = _race_move(plan, world)
     explored = _explore_move(plan, world, strategy, home)
-    racing = plan.phase >= RACE
-    return jax.tree.map(lambda a, b: jnp.where(racing, a, b), raced, explored)
+    plan, order = _choose(plan.phase >= RACE, raced, explored)
+    return plan._replace(leg=legs.plan(*order))
 
 
-def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> Plan:
+class Order(NamedTuple):
+    """What a leg is to be: the arguments of `legs.plan`."""
+
+    kind: Any
+    turn: Any
+    length: Any
+    v0: Any
+    vf: Any
+    v_max: Any
+    a_max: Any
+    j_max: Any
+
+
+def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> tuple[Plan, Order]:
     to_start = jnp.zeros((world.rows, world.cols), bool)
     to_start = to_start.at[world.start[0], world.start[1]].set(True)
     targets = jnp.where(plan.phase == SEARCH, jnp.asarray(world.goals), to_start)
@@ -138,26 +150,25 @@ def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> Pl
     pivots = plan.place == CENTRE
     leaves = plan.place == TURNED
     sign = jnp.where(turn == 3, -1.0, 1.0).astype(v.dtype)
-    through = _straight(world.explore, cell_m, v, v)
-    leg = through
+    order = _straight(world.explore, cell_m, v, v)
     for chosen_kind, other in (
         (stops, _straight(world.explore, 0.5 * cell_m, v, 0.0)),
         (curves, _curve(world.explore, cell_m, sign, v)),
         (leaves, _straight(world.explore, 0.5 * cell_m, 0.0, v)),
         (pivots, _pivot(world, sign, jnp.where(turn == 2, jnp.pi, 0.5 * jnp.pi))),
         (pivots & (turn == 0), _pivot(world, sign, jnp.zeros_like(v))),
-        (pivots & stuck, _rest(v)),
+        (pivots & stuck, _REST),
     ):
-        leg = _choose(chosen_kind, other, leg)
+        order = _choose(chosen_kind, other, order)
     heading = jnp.where(stops | stuck, plan.heading, chosen)
     moves_on = ~stops & ~pivots
-    return plan._replace(
+    plan = plan._replace(
         phase=jnp.where(stuck, STUCK, plan.phase),
         place=jnp.where(stops, CENTRE, jnp.where(pivots, TURNED, EDGE)),
         cell=plan.cell + jnp.where(moves_on, _step(heading), 0),
         heading=heading,
-        leg=leg,
     )
+    return plan, order
 
 
 def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
@@ -181,7 +192,7 @@ def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
     )
 
 
-def _race_move(plan: Plan, world: World) -> Plan:
+def _race_move(plan: Plan, world: World) -> tuple[Plan, Order]:
     """Along the route: straights as long as they go, curves, and a stop in the goal."""
     profile, cell_m = world.race, world.cell_m
     v = jnp.asarray(profile.turn_speed_m_s, plan.origin.dtype)
@@ -200,49 +211,45 @@ def _race_move(plan: Plan, world: World) -> Plan:
     length = (n + 0.5 * halves) * cell_m
     sign = jnp.where(turn == 3, -1.0, 1.0).astype(v.dtype)
     v0, vf = jnp.where(turned_round, 0.0, v), jnp.where(last, 0.0, v)
-    leg = _straight(profile, jnp.where(straights, length, cell_m), v0, vf)
+    order = _straight(profile, jnp.where(straights, length, cell_m), v0, vf)
     half_turn = jnp.where(turn == 2, jnp.pi, jnp.where(turn == 0, 0.0, 0.5 * jnp.pi))
     for chosen, other in (
         (curves, _curve(profile, cell_m, sign, v)),
         (pivots, _pivot(world, sign, half_turn.astype(v.dtype))),
-        (over, _rest(v)),
+        (over, _REST),
     ):
-        leg = _choose(chosen, other, leg)
+        order = _choose(chosen, other, order)
     made = jnp.where(straights, n, jnp.where(curves, 1, 0))
     heading = jnp.where((curves | pivots), ahead, plan.heading)
     place = jnp.where(over | (straights & last), CENTRE, jnp.where(pivots, TURNED, EDGE))
     # A straight of n moves that starts at an edge enters n cells more; so does one from the centre.
     finished = (plan.phase == RACE) & over
-    return plan._replace(
+    plan = plan._replace(
         phase=jnp.where(finished, DONE, plan.phase),
         place=place,
         cell=plan.cell + made * _step(heading),
         heading=heading,
         move=plan.move + made,
-        leg=leg,
     )
+    return plan, order
 
 
-def _straight(profile: SpeedProfile, length: Any, v0: Any, vf: Any) -> Leg:
+def _straight(profile: SpeedProfile, length: Any, v0: Any, vf: Any) -> Order:
     limits = profile.top_speed_m_s, profile.acceleration_m_s2, profile.jerk_m_s3
-    dtype = jnp.result_type(length, v0, vf, float)
-    v0, vf = jnp.asarray(v0, dtype), jnp.asarray(vf, dtype)
-    return legs.plan(STRAIGHT, 0.0, length, v0, vf, *limits)
+    return Order(STRAIGHT, 0.0, length, v0, vf, *limits)
 
 
-def _curve(profile: SpeedProfile, cell_m: float, sign: Any, v: Any) -> Leg:
+def _curve(profile: SpeedProfile, cell_m: float, sign: Any, v: Any) -> Order:
     limits = profile.acceleration_m_s2, profile.jerk_m_s3
-    return legs.plan(CURVE, sign, CURVE_LENGTH * cell_m, v, v, v, *limits)
+    return Order(CURVE, sign, CURVE_LENGTH * cell_m, v, v, v, *limits)
 
 
-def _pivot(world: World, sign: Any, angle: Any) -> Leg:
+def _pivot(world: World, sign: Any, angle: Any) -> Order:
     rate, acceleration = world.pivot_rate_rad_s, world.pivot_acceleration_rad_s2
-    return legs.plan(PIVOT, sign, angle, 0.0, 0.0, rate, acceleration, 20.0 * acceleration)
+    return Order(PIVOT, sign, angle, 0.0, 0.0, rate, acceleration, 20.0 * acceleration)
 
 
-def _rest(v: Scalar) -> Leg:
-    zero = jnp.zeros_like(v)
-    return Leg(jnp.int32(REST), zero, zero, jnp.zeros(7, v.dtype), zero, zero, zero)
+_REST = Order(REST, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0)
 
 
 def _look_around(plan: Plan, now: Any) -> Plan:

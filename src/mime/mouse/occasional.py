@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool
 
 T = TypeVar("T")
@@ -16,43 +17,71 @@ def when(condition: Bool[Array, ""], change: Callable[[T], T], value: T) -> T:
     Alone this is `lax.cond`. Under `jax.vmap` that would be computed for all members in every step;
     here the members that need it are taken one by one. Not for reverse-mode derivatives in a batch.
     """
-    leaves, structure = jax.tree.flatten(value)
+    # One vector for each dtype: XLA copies every array that a branch may change by itself.
+    pack, unpack = _packing(value)
 
-    def same_types(*leaves: Any) -> Any:
-        value = jax.tree.unflatten(structure, leaves)
-        new = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), change(value), value)
-        return jax.tree.leaves(new)
+    def same_types(*vectors: Any) -> Any:
+        value = unpack(vectors)
+        return pack(
+            jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), change(value), value)
+        )
 
+    vectors = pack(value)
     # What `change` refers to from outside must be an argument, or `vmap` would not see it.
-    closed = jax.make_jaxpr(same_types)(*leaves)
+    closed = jax.make_jaxpr(same_types)(*vectors)
 
-    def convert(leaves: Any, constants: Any) -> Any:
-        return jax.core.eval_jaxpr(closed.jaxpr, constants, *leaves)
+    def changed(vectors: Any, constants: Any) -> Any:
+        return jax.core.eval_jaxpr(closed.jaxpr, constants, *vectors)
 
     @jax.custom_batching.custom_vmap
-    def single(condition: Any, value: Any, constants: Any) -> Any:
-        return jax.lax.cond(condition, lambda v: convert(v, constants), lambda v: v, value)
+    def single(condition: Any, vectors: Any, constants: Any) -> Any:
+        return jax.lax.cond(condition, lambda v: changed(v, constants), lambda v: v, vectors)
 
     @single.def_vmap
-    def _(size: int, batched: Any, conditions: Any, values: Any, constants: Any) -> Any:
-        is_batched, values_batched, constants_batched = batched
+    def _(size: int, batched: Any, conditions: Any, vectors: Any, constants: Any) -> Any:
+        is_batched, vectors_batched, constants_batched = batched
         if not is_batched:
             conditions = jnp.broadcast_to(conditions, (size,))
-        values = jax.tree.map(
-            lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), values, values_batched
-        )
+        rows = [
+            x if b else jnp.broadcast_to(x, (size, *x.shape))
+            for x, b in zip(vectors, vectors_batched, strict=True)
+        ]
 
         def one_member(carry: tuple[Any, Any]) -> tuple[Any, Any]:
-            waiting, values = carry
+            waiting, rows = carry
             i = jnp.argmax(waiting)
             mine = [x[i] if b else x for x, b in zip(constants, constants_batched, strict=True)]
-            new = convert(jax.tree.map(lambda x: x[i], values), mine)
-            values = jax.tree.map(lambda x, y: x.at[i].set(y), values, new)
-            return waiting.at[i].set(False), values
+            new = changed([x[i] for x in rows], mine)
+            return waiting.at[i].set(False), [x.at[i].set(y) for x, y in zip(rows, new)]
 
-        _, values = jax.lax.while_loop(
-            lambda carry: jnp.any(carry[0]), one_member, (conditions, values)
+        _, rows = jax.lax.while_loop(
+            lambda carry: jnp.any(carry[0]), one_member, (conditions, rows)
         )
-        return values, jax.tree.map(lambda _: True, values)
+        return rows, [True] * len(rows)
 
-    return jax.tree.unflatten(structure, single(condition, leaves, list(closed.consts)))
+    return unpack(single(condition, vectors, list(closed.consts)))
+
+
+def _packing(value: T) -> tuple[Callable[[T], list[Array]], Callable[[Any], T]]:
+    """Functions from a tree of arrays to a vector for each dtype, and back."""
+    leaves, structure = jax.tree.flatten(value)
+    shapes, dtypes = [np.shape(x) for x in leaves], [jnp.result_type(x) for x in leaves]
+    kinds = list(dict.fromkeys(dtypes))
+
+    def pack(value: T) -> list[Array]:
+        leaves = jax.tree.leaves(value)
+        return [
+            jnp.concatenate([jnp.ravel(x) for x, d in zip(leaves, dtypes) if d == kind])
+            for kind in kinds
+        ]
+
+    def unpack(vectors: Any) -> T:
+        parts: dict[Any, int] = dict.fromkeys(kinds, 0)
+        leaves = []
+        for shape, dtype in zip(shapes, dtypes):
+            at, size = parts[dtype], int(np.prod(shape))
+            leaves.append(vectors[kinds.index(dtype)][at : at + size].reshape(shape))
+            parts[dtype] = at + size
+        return jax.tree.unflatten(structure, leaves)
+
+    return pack, unpack

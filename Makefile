@@ -24,10 +24,9 @@ export JAX_PLATFORMS ?= cpu
 
 setup: .venv/.tests  ## the environment with all that the tests need
 
-demo: .venv/.runtime  ## run the main job; writes pictures and results to demo_output/
-	$(BIN)/python examples/two_nodes.py --out demo_output
-	$(BIN)/python examples/rotor_on_arm.py --out demo_output
-	$(BIN)/python examples/elastic_drive.py --out demo_output
+demo: .venv/.runtime  ## run the main job; writes pages, pictures and results to demo_output/
+	$(BIN)/mime demo --out demo_output
+	$(BIN)/python examples/mouse.py --noise --out demo_output/mouse
 
 lint: .venv/.tests
 	$(BIN)/ruff format --check .

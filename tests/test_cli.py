@@ -1,42 +1,294 @@
-"""The `mime` command and the cache it manages."""
+"""The `mime` command: what it prints and writes, its exit codes, its messages."""
 
+import base64
+import errno
+import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 import mime
+from mime import Trajectory
+from mime.cli import main
+
+MOTOR = """
+[simulation]
+duration = 0.05
+timestep = 1e-4
+[nodes.rotor]
+type = "MotorNode"
+inertia_kg_m2 = 1e-4
+kt_n_m_per_a = 0.05
+r_ohm = 1.0
+l_henry = 1e-3
+damping_n_m_s = 5e-4
+command_mode = "voltage"
+[inputs."rotor.commanded_voltage"]
+kind = "constant"
+value = 5.0
+[[plots]]
+title = "Speed & <current>"
+fields = ["rotor.rotor_angular_velocity", "rotor.current"]
+[[figures_of_merit]]
+name = "last speed"
+kind = "final"
+field = "rotor.rotor_angular_velocity"
+at_most = 100.0
+"""
 
 
-def run(*arguments, **environment):
-    import os
-
+def run(*arguments):
     command = [sys.executable, "-c", "from mime.cli import main; main()", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
-    )
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["version"]])
-def test_the_version_is_printed(arguments):
-    assert run(*arguments).stdout == f"mime {mime.__version__}\n"
+@pytest.fixture
+def cli(capsys, tmp_path, monkeypatch):
+    """`cli("run", ...)` in an empty folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+    (tmp_path / "motor.toml").write_text(MOTOR, encoding="utf-8")
+
+    def call(*words):
+        try:
+            main(words)
+            code = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+        return (code, *capsys.readouterr())
+
+    return call
 
 
-def test_the_cache_can_be_seen_and_cleared(tmp_path):
+def test_the_version_is_printed(cli):
+    assert run("--version").stdout == f"mime {mime.__version__}\n"
+    assert cli("--version") == cli("version") == (0, f"mime {mime.__version__}\n", "")
+
+
+def test_the_cache_can_be_seen_and_cleared(cli, tmp_path, monkeypatch):
     folder = tmp_path / "programs"
     folder.mkdir()
     (folder / "program").write_bytes(b"x" * 2_000_000)
-    shown = run("cache", JAX_COMPILATION_CACHE_DIR=str(folder))
-    assert shown.stdout == f"{folder}: 2.0 MB of compiled programs\n"
-    cleared = run("cache", "--clear", JAX_COMPILATION_CACHE_DIR=str(folder))
-    assert cleared.stdout == f"removed 2.0 MB from {folder}\n"
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder))
+    assert cli("cache")[1] == f"{folder}: 2.0 MB of compiled programs\n"
+    assert cli("cache", "--clear")[1] == f"removed 2.0 MB from {folder}\n"
     assert not folder.exists()
-    again = run("cache", JAX_COMPILATION_CACHE_DIR=str(folder))
-    assert again.stdout == f"{folder}: 0.0 MB of compiled programs\n"
+    assert cli("cache")[1] == f"{folder}: 0.0 MB of compiled programs\n"
 
 
 def test_a_wrong_command_is_answered_without_a_traceback():
     result = run("cach")
-    assert result.returncode != 0
+    assert result.returncode == 2
     assert "Traceback" not in result.stderr
     assert "cache" in result.stderr + result.stdout
+
+
+def test_a_run_writes_its_results_and_one_page_that_needs_no_other_file(cli, tmp_path):
+    code, out, _ = cli("run", "motor.toml", "--out", "here", "--set", "rotor.r_ohm=2.0")
+    assert code == 0
+    assert re.search(r"last speed +\d+\.\d+ rad/s +≤ 100 rad/s +ok", out)
+    assert re.search(r"rotor\.current +\S+ +\S+ +\S+ +A", out)
+    files = {path.name for path in (tmp_path / "here").iterdir()}
+    assert files == {"result.nc", "report.html", "plot_1.png"}
+    result = Trajectory.load(tmp_path / "here" / "result.nc")
+    assert result.units["rotor"]["current"] == "A"
+    assert result.parameters["rotor"]["r_ohm"] == 2.0
+    page = (tmp_path / "here" / "report.html").read_text(encoding="utf-8")
+    assert "mime run motor.toml --set rotor.r_ohm=2.0 --out here" in page
+    assert "Speed &amp; &lt;current&gt;" in page
+    for word in ("seed", "jaxlib", "r_ohm", "Ω", mime.__version__, "last speed"):
+        assert word in page
+    images = re.findall(r'src="([^"]+)"', page)
+    assert len(images) == 2
+    for address in images:
+        assert base64.b64decode(address.removeprefix("data:image/png;base64,")).startswith(
+            b"\x89PNG"
+        )
+    assert not re.search(r'(href|src)="(?!data:)', page)
+
+
+def test_a_quiet_run_prints_nothing_and_goes_to_the_usual_folder(cli, tmp_path):
+    assert cli("run", "motor.toml", "--quiet") == (0, "", "")
+    assert (tmp_path / "mime_output" / "motor" / "result.nc").is_file()
+
+
+def test_a_figure_outside_its_limits_fails_the_run_and_keeps_its_results(cli, tmp_path):
+    low = (tmp_path / "motor.toml").read_text().replace("at_most = 100.0", "at_most = 1.0")
+    (tmp_path / "low.toml").write_text(low)
+    code, out, err = cli("run", "low.toml", "--out", "here")
+    assert code == 1
+    assert "OUTSIDE" in out
+    assert err == "outside its limits: last speed\n"
+    assert (tmp_path / "here" / "result.nc").is_file()
+
+
+def test_a_run_that_diverges_says_where_and_keeps_what_came_before(cli, tmp_path):
+    code, _, err = cli("run", "motor.toml", "--out", "here", "--set", "rotor.kt_n_m_per_a=1e9")
+    assert code == 1
+    assert re.match(r"rotor\.\w+ is not finite at t = \S+ s; what was computed before is in ", err)
+    assert "Traceback" not in err
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {"result.partial.nc"}
+
+
+MISTAKES = {
+    "no such scenario": (
+        ["run", "motr_step"],
+        "motr_step: no such file, and no bundled scenario of that name (did you mean 'motor_step'",
+    ),
+    "a folder": (["run", "."], ".: is a folder, expected a scenario file"),
+    "bad value": (
+        ["run", "motor.toml", "--set", "rotor.r_ohm=-1"],
+        "motor.toml: 1 problem\n  --set rotor.r_ohm=-1: nodes.rotor.r_ohm: must be >= 0 Ω, got -1",
+    ),
+    "bad file": (
+        ["run", "motor.toml", "--set", "rotor.r_om=1", "--set", "rotor.type=MotorNod"],
+        "motor.toml: 1 problem\n  --set rotor.type=MotorNod: nodes.rotor.type: no node type",
+    ),
+    "folder is a file": (
+        ["run", "motor.toml", "--out", "motor.toml"],
+        "cannot write to motor.toml",
+    ),
+    "folder cannot be": (
+        ["run", "motor.toml", "--out", "/proc/here"],
+        "cannot write to /proc/here",
+    ),
+    "unknown node": (["show", "MotorNod"], "no node type 'MotorNod' (did you mean 'MotorNode'?)"),
+    "no result": (["plot", "none.nc"], "none.nc: no such file"),
+    "not a result": (["plot", "motor.toml"], "motor.toml: not a readable NetCDF file"),
+    "picture of what": (
+        ["graph", "motor.toml", "--out", "graph.doc"],
+        "graph.doc: must end in .svg or .png",
+    ),
+    "picture where": (
+        ["graph", "motor.toml", "--out", "no/graph.svg"],
+        "cannot write no/graph.svg",
+    ),
+    "name of a node": (["new-node", "3 springs"], "a node's name has letters, digits and _"),
+}
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_ends_with_two_and_a_message(cli, words, message):
+    code, out, err = cli(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(message), err
+    assert "Traceback" not in err
+
+
+def test_a_read_only_disk_is_told_before_the_run(cli, monkeypatch, tmp_path):
+    def refuse(**_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    code, _, err = cli("run", "motor.toml", "--out", "here")
+    assert (code, err) == (2, "cannot write to here: Read-only file system\n")
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "a", "b"], ["list", "robots"], ["run", "--x"]])
+def test_words_that_are_no_command_end_with_two(cli, words):
+    assert cli(*words)[0] == 2
+
+
+def test_debug_lets_the_error_out(cli):
+    from mime.scenarios import ScenarioError
+
+    with pytest.raises(ScenarioError):
+        cli("run", "motor.toml", "--debug", "--set", "rotor.r_ohm=-1")
+
+
+def test_lists_name_what_there_is(cli):
+    code, out, _ = cli("list")
+    assert code == 0
+    for name in ("MotorNode", "RobotArmNode", "motor_step", "arm_with_rotor", "maxon_re40_148877"):
+        assert name in out
+    assert "MotorNode" not in cli("list", "motors")[1]
+
+
+@pytest.mark.parametrize("node", ["MotorNode", "RobotArmNode", "EncoderNode", "ComputedTorqueNode"])
+def test_show_tells_parameters_inputs_fluxes_and_equations(cli, node):
+    code, out, _ = cli("show", node)
+    assert code == 0
+    for heading in ("parameters", "inputs", "fluxes", "equations", "assumptions"):
+        assert heading in out
+    if node == "MotorNode":
+        assert re.search(r"r_ohm +Ω +required +>= 0 +R, armature resistance", out)
+        assert re.search(r"commanded_voltage +scalar +V +replacive", out)
+
+
+def test_a_graph_is_shown_as_text_and_drawn(cli, tmp_path):
+    code, out, _ = cli("graph", "arm_with_rotor")
+    assert code == 0
+    assert "controller.joint_torques -> arm.commanded_joint_torques\n" in out
+    assert "reaction_wrench_world -> arm.end_effector_wrench_world (of the step before)" in out
+    assert cli("graph", "motor.toml", "--mermaid")[1].startswith("flowchart LR")
+    assert cli("graph", "arm_with_rotor", "--out", "g.svg")[0] == 0
+    assert "<svg" in (tmp_path / "g.svg").read_text()
+    assert cli("graph", "arm_with_rotor", "--out", "g.png")[0] == 0
+    assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_result_is_plotted_whole_or_by_field(cli, tmp_path):
+    cli("run", "motor.toml", "--quiet", "--out", "here")
+    assert cli("plot", "here/result.nc")[1] == "wrote here/result.png\n"
+    words = (
+        "plot",
+        "here/result.nc",
+        "rotor.current",
+        "rotor.rotor_pose_world[0]",
+        "--out",
+        "p.svg",
+    )
+    assert cli(*words)[0] == 0
+    assert "<svg" in (tmp_path / "p.svg").read_text()
+    code, _, err = cli("plot", "here/result.nc", "rotor.curent")
+    assert code == 2
+    assert "did you mean 'current'?" in err
+    assert cli("plot", "here/result.nc", "rotor.rotor_pose_world[9]")[0] == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_commands(cli, shell):
+    code, out, _ = cli("completion", shell)
+    assert code == 0
+    assert "new-node" in out
+
+
+def test_the_skeleton_of_a_node_passes_its_own_test(cli, tmp_path):
+    assert cli("new-node", "TorsionSpring", "--out", "mine")[0] == 0
+    files = {path.name for path in (tmp_path / "mine").iterdir()}
+    assert files == {"torsion_spring.py", "test_torsion_spring.py", "torsion_spring.md"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        str(tmp_path / "mine"),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert result.returncode == 0, result.stdout
+    assert "4 passed" in result.stdout
+    code, _, err = cli("new-node", "torsion-spring", "--out", "mine")
+    assert code == 2
+    assert "already there, and not overwritten" in err
+
+
+def test_a_demo_runs_every_scenario_into_one_page(cli, tmp_path, monkeypatch):
+    small = dict.fromkeys(("first", "second"), tmp_path / "motor.toml")
+    monkeypatch.setattr("mime.scenarios.bundled.bundled_scenarios", lambda: small)
+    code, out, _ = cli("demo", "--out", "demo")
+    assert code == 0
+    assert str(tmp_path / "demo" / "index.html") in out
+    page = (tmp_path / "demo" / "index.html").read_text()
+    for name in small:
+        assert (tmp_path / "demo" / name / "report.html").is_file()
+        assert f'href="{name}/report.html"' in page
+
+
+def test_resuming_where_there_is_no_checkpoint_starts_anew(cli, tmp_path):
+    assert cli("run", "motor.toml", "--quiet", "--out", "here", "--resume")[0] == 0
+    assert Trajectory.load(tmp_path / "here" / "result.nc").time[-1] == pytest.approx(0.05)

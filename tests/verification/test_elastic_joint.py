@@ -1,4 +1,4 @@
-"""MIME-VER-130 to 139, 160 and 161: the elastic joint against the matrix exponential and closed forms.
+"""MIME-VER-130 to 139, 160, 161: the elastic joint against matrix exponential and closed forms.
 
 Each test records what it measured; docs/algorithm_guide/nodes/elastic_joint.md tabulates it.
 """

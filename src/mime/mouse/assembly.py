@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mime.core.graph import GraphManager
+from mime.core.node import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
 from mime.mouse.brain import MouseBrainNode
@@ -52,6 +53,12 @@ def build_mouse(
     """A mouse in `maze`: nodes `brain`, `left_motor`, `right_motor`, `body`, `left_encoder`,
     `right_encoder`, `gyro` and `ranges`. `wheel_radius_ratio` is what the brain does not know.
     """
+    if maze.has_wall(maze.start, maze.start_heading):
+        raise ParameterError(
+            f"mouse: the start cell {maze.start} of maze {maze.name!r} must be open ahead, and the "
+            f"mouse faces a wall there (heading {maze.start_heading}: 0 east, 1 south, 2 west, 3 "
+            "north). Give the maze a start_heading that points out of the cell"
+        )
     walls: dict[str, Any] = maze.wall_parameters()
     motors = [
         MotorNode.from_datasheet(
@@ -107,6 +114,7 @@ def build_mouse(
         ),
         cell_size_m=maze.cell_size_m,
         wall_thickness_m=maze.wall_thickness_m,
+        closed_start=sum(maze.walls_around(maze.start)) == 3,
     )
     sensors: dict[str, Any] = {
         "noise_m": range_noise_m,

@@ -70,6 +70,8 @@ class MouseBrainNode(Node):
     wall_thickness_m: float = option(default=0.012)
     range_m: tuple[float, float] = option(default=(0.01, 0.15))
     """Shortest and longest reading of the range sensors."""
+    closed_start: bool = option(default=True)
+    """The contest's rule: the start cell is open ahead and closed on its other three sides."""
     front_sensor: int = option(default=0)
     look_ahead_sensors: tuple[int, int] = option(default=(3, 4))
     """Left and right, the ones that see the walls of the next cell."""
@@ -110,13 +112,14 @@ class MouseBrainNode(Node):
         return []
 
     def initial_state(self) -> State:
-        """At rest in the centre of the start cell, knowing its three walls."""
+        """At rest in the centre of the start cell."""
         return {name: jnp.asarray(value) for name, value in self._initial().items()}
 
     def _initial(self) -> State:
         dtype = jnp.result_type(float)
         world = self._world()
-        plan = navigator.standing(world, unknown_belief(world.rows, world.cols), dtype)
+        unknown = unknown_belief(world.rows, world.cols)
+        plan = navigator.standing(world, unknown, self.closed_start, dtype)
         estimate = estimator.start(plan.origin, self.trust)
         zero = jnp.zeros((), dtype)
         return {

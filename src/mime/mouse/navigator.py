@@ -65,10 +65,10 @@ class World(NamedTuple):
     pivot_acceleration_rad_s2: Any
 
 
-def standing(world: World, belief: Belief, dtype: Any) -> Plan:
-    """In the start cell, its three walls known, about to leave."""
+def standing(world: World, belief: Belief, closed: bool, dtype: Any) -> Plan:
+    """In the start cell, about to leave; its other three sides are known when they are `closed`."""
     cell, heading = jnp.asarray(world.start, jnp.int32), jnp.asarray(world.start_heading, jnp.int32)
-    for side in (1, 2, 3):
+    for side in (1, 2, 3) if closed else ():
         belief = _note(belief, cell, (heading + side) % 4, jnp.asarray(WALL, jnp.int8))
     belief = _note(belief, cell, heading, jnp.asarray(OPEN, jnp.int8))
     length = world.rows * world.cols

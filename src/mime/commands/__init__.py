@@ -1,0 +1,1 @@
+"""The subcommands of `mime`, one a file. Each returns its exit code."""

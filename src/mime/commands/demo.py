@@ -1,0 +1,71 @@
+"""`mime demo`: every bundled scenario, and one page with their pictures."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from mime.commands.errors import FAILED, OK, RunFailedError
+from mime.commands.run import Debug
+
+if TYPE_CHECKING:
+    from mime.commands.execution import Outcome
+    from mime.scenarios.scenario import Scenario
+
+
+def demo(
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR", help="folder")] = Path("mime_demo"),
+    debug: Debug = False,
+) -> int:
+    """Run all bundled scenarios and write one page with their pictures."""
+    del debug  # `main` looks for it
+    from mime.commands.execution import CHECKPOINT, command_line, execute, prepare, write_bytes
+    from mime.reporting.report import page
+    from mime.reporting.summary import figures_table, wide_console
+    from mime.scenarios.bundled import bundled_scenarios
+    from mime.scenarios.loader import load_scenario
+
+    console = wide_console()
+    prepare(out)
+    sections, failed = [], []
+    for name, file in bundled_scenarios().items():
+        scenario, folder = load_scenario(file), out / name
+        console.print(f"[bold]{scenario.title}[/bold]")
+        # A demo that was stopped starts anew: there is nothing in it worth a question.
+        (folder / CHECKPOINT).unlink(missing_ok=True)
+        try:
+            outcome = execute(scenario, folder, command_line(name, (), None))
+        except RunFailedError as error:
+            console.print(f"  failed: {error}", markup=False)
+            failed.append(name)
+            continue
+        if not outcome.ok:
+            failed.append(name)
+        console.print(figures_table(outcome.figures))
+        sections.append(_section(name, scenario, outcome))
+    index = out / "index.html"
+    write_bytes(index, page("MIME: bundled scenarios", "\n".join(sections)).encode())
+    console.print(f"\nall of it: {os.path.abspath(index)}", soft_wrap=True)
+    if failed:
+        console.print(f"failed: {', '.join(failed)}", soft_wrap=True)
+    return FAILED if failed else OK
+
+
+def _section(name: str, scenario: "Scenario", outcome: "Outcome") -> str:
+    from html import escape
+
+    from mime.reporting.numbers import with_unit
+    from mime.reporting.report import image, table
+
+    rows = [
+        [figure.name, with_unit(figure.value, figure.unit), figure.limits]
+        for figure in outcome.figures
+    ]
+    title, png = outcome.plots[0]
+    return (
+        f'<h2><a href="{name}/report.html">{escape(scenario.title)}</a></h2>'
+        f"<p>{escape(scenario.tables.description)}</p>"
+        f'<a href="{name}/report.html">{image(png, title)}</a>'
+        f"{table(['figure', 'value', 'limits'], rows, [1])}<pre>mime run {name}</pre>"
+    )

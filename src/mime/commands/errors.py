@@ -1,0 +1,12 @@
+"""How a command ends: exit codes, and messages without a traceback."""
+
+OK, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+"""All well; a run that failed; a user's mistake; Ctrl-C."""
+
+
+class UserMistakeError(ValueError):
+    """Something that the user can put right; its message says how."""
+
+
+class RunFailedError(RuntimeError):
+    """A run that ended badly, or whose results could not be written."""

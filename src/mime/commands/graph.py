@@ -1,0 +1,69 @@
+"""`mime graph SCENARIO` and `mime plot RESULT`"""
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from mime.commands.errors import OK, UserMistakeError
+from mime.commands.run import Overrides, Scenario
+
+
+def graph(
+    scenario: Scenario,
+    set: Overrides = (),
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE", help="a picture: .svg or .png")
+    ] = None,
+    mermaid: Annotated[bool, tyro.conf.arg(help="print a Mermaid flow chart instead")] = False,
+) -> int:
+    """Show how a scenario's nodes are wired, as text or as a picture."""
+    from mime.reporting.graph_picture import draw_graph, graph_text
+    from mime.scenarios.bundled import find_scenario
+    from mime.scenarios.loader import load_scenario
+
+    loaded = load_scenario(find_scenario(scenario), set)
+    if out is None:
+        print(loaded.graph.to_mermaid() if mermaid else graph_text(loaded))
+    else:
+        _write_picture(draw_graph(loaded), out)
+    return OK
+
+
+def plot(
+    result: Annotated[
+        Path, tyro.conf.Positional, tyro.conf.arg(metavar="RESULT", help="result.nc of a run")
+    ],
+    fields: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="node.field or node.field[0]")
+    ] = (),
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help="picture (RESULT.png)")] = None,
+) -> int:
+    """Plot fields of a result over time; without fields, all of them."""
+    from mime.core.trajectory import Trajectory
+    from mime.reporting.plots import draw_fields
+
+    try:
+        trajectory = Trajectory.load(result)
+    except ValueError as error:
+        raise UserMistakeError(str(error)) from error
+    names = list(fields) or [
+        f"{node}.{field}" for node in trajectory for field in trajectory.fields[node]
+    ]
+    try:
+        figure = draw_fields(trajectory, names, "" if fields else result.stem)
+    except (KeyError, IndexError, ValueError) as error:
+        words = error.args[0] if isinstance(error, KeyError) else error
+        raise UserMistakeError(f"{result}: {words}") from error
+    _write_picture(figure, out or result.with_suffix(".png"))
+    return OK
+
+
+def _write_picture(figure: object, path: Path) -> None:
+    from mime.core.files import write_atomically
+
+    kind = path.suffix.removeprefix(".").lower()
+    if kind not in ("svg", "png"):
+        raise UserMistakeError(f"{path}: must end in .svg or .png")
+    write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=130))  # type: ignore[attr-defined]
+    print(f"wrote {path}")

@@ -1,0 +1,54 @@
+"""`mime list [nodes|scenarios|motors]`"""
+
+from typing import Annotated, Literal
+
+import tyro
+
+from mime.commands.errors import OK
+
+
+def list_(
+    what: Annotated[
+        Literal["all", "nodes", "scenarios", "motors"],
+        tyro.conf.Positional,
+        tyro.conf.arg(help="which list"),
+    ] = "all",
+) -> int:
+    """List node types, bundled scenarios and motors."""
+    from rich.table import Table
+
+    from mime.reporting.summary import wide_console
+
+    makers = {"nodes": _nodes, "scenarios": _scenarios, "motors": _motors}
+    console = wide_console()
+    for name, make in makers.items():
+        if what in ("all", name):
+            table = Table("", "", title=name, title_justify="left", box=None, show_header=False)
+            for row in make():
+                table.add_row(*row)
+            console.print(table)
+    return OK
+
+
+def _nodes() -> list[tuple[str, str]]:
+    from mime.scenarios.node_types import own_types, plugged_types
+
+    rows = [(name, cls.meta.summary if cls.meta else "") for name, cls in own_types().items()]
+    return rows + [(name, f"of {entry.value}") for name, entry in plugged_types().items()]
+
+
+def _scenarios() -> list[tuple[str, str]]:
+    import tomllib
+
+    from mime.scenarios.bundled import bundled_scenarios
+
+    return [
+        (name, str(tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")))
+        for name, file in bundled_scenarios().items()
+    ]
+
+
+def _motors() -> list[tuple[str, str]]:
+    from mime.nodes.actuation.motor.catalogue import CATALOGUE
+
+    return [(name, f"{m.nominal_voltage_v:g} V, {m.source}") for name, m in CATALOGUE.items()]

@@ -1,0 +1,65 @@
+"""`mime run SCENARIO`"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from mime.commands.errors import FAILED, OK
+
+Scenario = Annotated[
+    str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO", help="file or bundled name")
+]
+Overrides = Annotated[
+    tyro.conf.UseAppendAction[tuple[str, ...]],
+    tyro.conf.arg(metavar="NODE.PARAMETER=VALUE", help="instead of the file's value"),
+]
+Debug = Annotated[bool, tyro.conf.arg(help="show the traceback of an error")]
+
+
+def run(
+    scenario: Scenario,
+    set: Overrides = (),
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="DIR", help="folder (mime_output/NAME)")
+    ] = None,
+    resume: Annotated[bool, tyro.conf.arg(help="go on from the folder's checkpoint")] = False,
+    checkpoint_seconds: Annotated[
+        float, tyro.conf.arg(help="at least how often progress is kept")
+    ] = 10.0,
+    quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
+    debug: Debug = False,
+) -> int:
+    """Run a scenario; write result.nc, plots and report.html to a folder."""
+    del debug  # `main` looks for it
+    from mime.commands.execution import REPORT, command_line, execute
+    from mime.reporting.summary import fields_table, figures_table, wide_console
+    from mime.scenarios.bundled import find_scenario
+    from mime.scenarios.loader import load_scenario
+
+    loaded = load_scenario(find_scenario(scenario), set)
+    folder = out or Path("mime_output") / loaded.name
+    command = command_line(scenario, set, out)
+    outcome = execute(
+        loaded,
+        folder,
+        command,
+        resume=resume,
+        progress=not quiet,
+        checkpoint_seconds=checkpoint_seconds,
+    )
+    if not quiet:
+        console = wide_console()
+        simulation = loaded.tables.simulation
+        console.print(f"{loaded.title}: {simulation.duration:g} s in {loaded.steps:,} steps\n")
+        console.print(fields_table(outcome.trajectory))
+        if outcome.figures:
+            console.print()
+            console.print(figures_table(outcome.figures))
+        console.print(f"\nreport: {folder / REPORT}", soft_wrap=True)
+    if outcome.ok:
+        return OK
+    outside = [figure.name for figure in outcome.figures if not figure.ok]
+    print(f"outside its limits: {', '.join(outside)}", file=sys.stderr)
+    return FAILED

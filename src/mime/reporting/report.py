@@ -1,0 +1,143 @@
+"""`report.html`: one page with all of a run, no other file needed."""
+
+import base64
+import io
+import platform
+from collections.abc import Sequence
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import mime
+from mime.core.node import Node
+from mime.core.recording import parameter_values
+from mime.reporting.numbers import number, with_unit
+from mime.scenarios.merits import Figure
+from mime.scenarios.node_types import arguments_of
+from mime.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222 }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem }
+h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ddd }
+table { border-collapse: collapse }
+td, th { padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: top }
+td.n { text-align: right; font-variant-numeric: tabular-nums }
+img { max-width: 100% }
+pre { background: #f6f6f6; padding: .8rem; overflow: auto; font-size: 13px }
+figure { margin: 1rem 0 }
+.dim { color: #777 }
+"""
+
+
+def png_bytes(figure: "matplotlib.figure.Figure", dpi: int = 110) -> bytes:
+    """A figure as a PNG, the same bytes for the same figure."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
+    return file.getvalue()
+
+
+def image(png: bytes, words: str) -> str:
+    """A PNG inside the page."""
+    data = base64.b64encode(png).decode()
+    return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
+
+
+def page(title: str, body: str) -> str:
+    """A whole page."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+    )
+
+
+def table(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
+) -> str:
+    """An HTML table of cells that are escaped here."""
+    lines = ["<table><tr>", *(f"<th>{escape(name)}</th>" for name in headings), "</tr>"]
+    for row in rows:
+        cells = (
+            f"<td{' class=n' if i in numeric else ''}>{escape(cell)}</td>"
+            for i, cell in enumerate(row)
+        )
+        lines += ["<tr>", *cells, "</tr>"]
+    return "".join([*lines, "</table>"])
+
+
+def write_report(
+    scenario: Scenario,
+    figures: Sequence[Figure],
+    plots: Sequence[tuple[str, bytes]],
+    graph: bytes,
+    command: str,
+) -> str:
+    """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it."""
+    simulation = scenario.tables.simulation
+    parts = [f"<p>{escape(scenario.tables.description)}</p>"]
+    if figures:
+        rows = [
+            [
+                figure.name,
+                with_unit(figure.value, figure.unit),
+                figure.limits,
+                "" if not figure.limits else "ok" if figure.ok else "outside its limits",
+            ]
+            for figure in figures
+        ]
+        parts += ["<h2>Figures of merit</h2>", table(["figure", "value", "limits", ""], rows, [1])]
+    parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
+    parts += ["<h2>Graph</h2>", image(graph, "the graph of nodes and edges")]
+    parts.append("<h2>Parameters</h2>")
+    parts += [_parameters(node) for node in scenario.simulation.nodes.values()]
+    run = [
+        ["duration", f"{simulation.duration:g} s"],
+        ["timestep", f"{scenario.simulation.timestep:g} s, {scenario.steps} steps"],
+        ["precision", simulation.precision],
+        ["seed", str(simulation.seed)],
+        ["scenario", str(scenario.file)],
+        *([name, value] for name, value in versions().items()),
+    ]
+    parts += ["<h2>Run</h2>", table(["", ""], run), "<h2>Reproduce</h2>"]
+    parts.append(f"<pre>{escape(command)}</pre>")
+    parts.append(
+        f"<details><summary>scenario file</summary><pre>{escape(scenario.text)}</pre></details>"
+    )
+    return page(scenario.title, "\n".join(parts))
+
+
+def versions() -> dict[str, str]:
+    """Of all that decides a result."""
+    found = {"mime": mime.__version__, "Python": platform.python_version()}
+    for name in ("jax", "jaxlib", "numpy", "equinox"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "?"
+    return {**found, "platform": platform.platform()}
+
+
+def _parameters(node: Node) -> str:
+    specs = node.parameter_specs()
+    values: dict[str, Any] = parameter_values({node.name: node})[node.name]
+    rows = [
+        [
+            name,
+            number(np.asarray(value), 6),
+            specs[name].unit if name in specs else "",
+            specs[name].doc if name in specs else "",
+        ]
+        for name, value in values.items()
+    ]
+    for name in arguments_of(type(node)):
+        value = getattr(node, name, None)
+        if name not in specs and isinstance(value, str | bool | int | float):
+            rows.append([name, number(value), "", ""])
+    heading = f"<h3>{escape(node.name)} <span class=dim>{type(node).__name__}</span></h3>"
+    return heading + table(["parameter", "value", "unit", "meaning"], rows, [1])

@@ -1,0 +1,228 @@
+"""`[inputs."node.field"]`: what an input does over time, and the function of time it becomes.
+
+Each kind is a table that pydantic checks and an `equinox.Module` whose numbers are arguments of the
+compiled program: two scenarios that differ in an amplitude share one program.
+"""
+
+from abc import abstractmethod
+from typing import Annotated, Any, Literal
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from pydantic import BaseModel, ConfigDict, Field
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Hertz = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Value = Finite | list[Finite] | list[list[Finite]]
+"""A number for all components of an input, or one for each."""
+
+
+class Shape(eqx.Module):
+    """u(t)"""
+
+    @abstractmethod
+    def __call__(self, t: Any) -> Array:
+        """Its value at the time t in seconds."""
+
+
+class Kind(BaseModel):
+    """One kind of waveform."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        """The function of time for an input of the given shape."""
+        raise NotImplementedError
+
+    def values(self) -> dict[str, Any]:
+        """The keys that hold values of the input, with its shape."""
+        return {}
+
+
+class Constant(Kind):
+    """u = value"""
+
+    kind: Literal["constant"]
+    value: Value
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        return _full(self.value, size)
+
+    def values(self) -> dict[str, Any]:
+        return {"value": self.value}
+
+
+class _Ramp(Shape):
+    before: Array
+    after: Array
+    begin_s: Array
+    duration_s: Array
+
+    def __call__(self, t: Any) -> Array:
+        # A step is a ramp of no length: the guarded divisor never is zero.
+        length = jnp.where(self.duration_s > 0, self.duration_s, 1.0)
+        part = jnp.clip((t - self.begin_s) / length, 0.0, 1.0)
+        part = jnp.where(self.duration_s > 0, part, jnp.where(t < self.begin_s, 0.0, 1.0))
+        return self.before + part * (self.after - self.before)
+
+
+class Step(Kind):
+    """u = before until `at`, then after"""
+
+    kind: Literal["step"]
+    after: Value
+    before: Value = 0.0
+    at: Seconds = 0.0
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        return _Ramp(_full(self.before, size), _full(self.after, size), _full(self.at), _full(0.0))
+
+    def values(self) -> dict[str, Any]:
+        return {"before": self.before, "after": self.after}
+
+
+class Ramp(Kind):
+    """u goes from before to after in a straight line between `begin` and `end`"""
+
+    kind: Literal["ramp"]
+    after: Value
+    before: Value = 0.0
+    begin: Seconds = 0.0
+    end: Seconds
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        ends = _full(self.before, size), _full(self.after, size)
+        return _Ramp(*ends, _full(self.begin), _full(self.end - self.begin))
+
+    def values(self) -> dict[str, Any]:
+        return {"before": self.before, "after": self.after}
+
+
+class _Sweep(Shape):
+    amplitude: Array
+    offset: Array
+    phase_rad: Array
+    begin_hz: Array
+    slope_hz_per_s: Array
+    end_s: Array
+
+    def __call__(self, t: Any) -> Array:
+        swept = jnp.minimum(t, self.end_s)
+        # Turns: the integral of f(t); after the sweep the last frequency goes on.
+        turns = (self.begin_hz + 0.5 * self.slope_hz_per_s * swept) * swept
+        turns = turns + (self.begin_hz + self.slope_hz_per_s * self.end_s) * (t - swept)
+        return self.offset + self.amplitude * jnp.sin(2.0 * np.pi * turns + self.phase_rad)
+
+
+class Sine(Kind):
+    """u = offset + amplitude sin(2 pi frequency_hz t + phase_rad)"""
+
+    kind: Literal["sine"]
+    amplitude: Value
+    frequency_hz: Hertz
+    offset: Value = 0.0
+    phase_rad: Finite = 0.0
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        values = _full(self.amplitude, size), _full(self.offset, size), _full(self.phase_rad)
+        return _Sweep(*values, _full(self.frequency_hz), _full(0.0), _full(0.0))
+
+    def values(self) -> dict[str, Any]:
+        return {"amplitude": self.amplitude, "offset": self.offset}
+
+
+class Chirp(Kind):
+    """u = offset + amplitude sin(phase), its frequency from begin_hz to end_hz over `duration`"""
+
+    kind: Literal["chirp"]
+    amplitude: Value
+    begin_hz: Hertz
+    end_hz: Hertz
+    duration: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    offset: Value = 0.0
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        values = _full(self.amplitude, size), _full(self.offset, size), _full(0.0)
+        slope = (self.end_hz - self.begin_hz) / self.duration
+        return _Sweep(*values, _full(self.begin_hz), _full(slope), _full(self.duration))
+
+    def values(self) -> dict[str, Any]:
+        return {"amplitude": self.amplitude, "offset": self.offset}
+
+
+class _Pulses(Shape):
+    high: Array
+    low: Array
+    period_s: Array
+    width_s: Array
+    delay_s: Array
+
+    def __call__(self, t: Any) -> Array:
+        into = jnp.mod(t - self.delay_s, self.period_s)
+        on = (t >= self.delay_s) & (into < self.width_s)
+        return jnp.where(on, self.high, self.low)
+
+
+class PulseTrain(Kind):
+    """u = high during `width` of every `period`, from `delay` on; else low"""
+
+    kind: Literal["pulse_train"]
+    high: Value
+    low: Value = 0.0
+    period: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    width: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delay: Seconds = 0.0
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        values = _full(self.high, size), _full(self.low, size)
+        return _Pulses(*values, _full(self.period), _full(self.width), _full(self.delay))
+
+    def values(self) -> dict[str, Any]:
+        return {"high": self.high, "low": self.low}
+
+
+class Csv(Kind):
+    """u from columns of a CSV file, against its time column; held before the first and last row"""
+
+    kind: Literal["csv"]
+    file: str
+    column: str | list[str]
+    """A column for all components, or one for each."""
+    time_column: str = "time"
+    scale: Finite = 1.0
+
+
+class Samples(Shape):
+    """Values at given times, straight lines between them."""
+
+    times_s: Array
+    samples: Array
+
+    def __call__(self, t: Any) -> Array:
+        n = len(self.times_s)
+        after = jnp.clip(jnp.searchsorted(self.times_s, t, side="right"), 1, n - 1)
+        t0, t1 = self.times_s[after - 1], self.times_s[after]
+        part = jnp.clip((t - t0) / (t1 - t0), 0.0, 1.0)
+        return self.samples[after - 1] + part * (self.samples[after] - self.samples[after - 1])
+
+
+Waveform = Annotated[
+    Constant | Step | Ramp | Sine | Chirp | PulseTrain | Csv, Field(discriminator="kind")
+]
+WAVEFORMS: dict[str, type[Kind]] = {
+    "constant": Constant,
+    "step": Step,
+    "ramp": Ramp,
+    "sine": Sine,
+    "chirp": Chirp,
+    "pulse_train": PulseTrain,
+    "csv": Csv,
+}
+
+
+def _full(value: Any, size: tuple[int, ...] = ()) -> Array:
+    """A number, or one a component, at the shape of the input."""
+    return jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), size)

@@ -1,0 +1,152 @@
+"""Runs that are stopped, killed, or run out of disk: nothing is lost, nothing is half."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from mime import Trajectory
+from mime.cli import main
+from mime.core.checkpoint import read_header
+
+LONG = """
+[simulation]
+duration = 800.0
+timestep = 1e-5
+every = 16_000
+[nodes.rotor]
+type = "MotorNode"
+inertia_kg_m2 = 1e-4
+kt_n_m_per_a = 0.05
+r_ohm = 1.0
+l_henry = 1e-3
+damping_n_m_s = 5e-4
+command_mode = "voltage"
+[inputs."rotor.commanded_voltage"]
+kind = "sine"
+amplitude = 5.0
+frequency_hz = 1.7
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start `mime run` of a long scenario in the background: `start("--out", "here")`."""
+    (tmp_path / "long.toml").write_text(LONG)
+    started = []
+
+    def start(*words, before="pass"):
+        code = f"{before}; from mime.cli import main; main()"
+        options = ["--quiet", "--checkpoint-seconds", "0.1"]
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "run", "long.toml", *options, *words],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def in_process(tmp_path, monkeypatch):
+    """Let `main` be called here, in the folder of the scenario."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+
+
+def wait_until_under_way(process, checkpoint):
+    """Until a checkpoint holds a part of the run."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        if checkpoint.exists() and (header := read_header(checkpoint))["done"] > 0:
+            return header
+        time.sleep(0.01)
+    raise AssertionError("the run never began")
+
+
+def end(process):
+    out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def refused(capsys, *words):
+    """The last part of the message of a run that never starts."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "long.toml", *words])
+    assert ended.value.code == 2
+    return capsys.readouterr().err.strip().rpartition("; ")[2]
+
+
+def test_a_run_killed_in_the_middle_and_resumed_gives_the_undisturbed_result(
+    start, tmp_path, capsys, in_process
+):
+    killed = start("--out", "killed")
+    header = wait_until_under_way(killed, tmp_path / "killed" / "checkpoint.npz")
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert header["done"] < header["total"]
+    assert not (tmp_path / "killed" / "result.nc").exists()
+
+    assert refused(capsys, "--out", "killed") == "add --resume to go on, or delete it to start anew"
+    changed = refused(capsys, "--out", "killed", "--resume", "--set", "rotor.r_ohm=2.0")
+    assert changed == "resume with what it was started with, or start anew with another file"
+
+    assert end(start("--out", "killed", "--resume")) == (0, "", "")
+    main(["run", "long.toml", "--out", "whole", "--quiet"])
+    files = {path.name for path in (tmp_path / "killed").iterdir()}
+    assert files == {"result.nc", "report.html"}
+    resumed = Trajectory.load(tmp_path / "killed" / "result.nc").to_xarray()
+    assert resumed.identical(Trajectory.load(tmp_path / "whole" / "result.nc").to_xarray())
+
+
+def test_ctrl_c_keeps_what_was_computed_and_says_how_to_go_on(start, tmp_path, in_process):
+    process = start("--out", "here")
+    wait_until_under_way(process, tmp_path / "here" / "checkpoint.npz")
+    process.send_signal(signal.SIGINT)
+    code, _, err = end(process)
+    assert code == 130
+    assert "Traceback" not in err
+    assert "Go on with:  mime run long.toml --out here --resume" in err
+    partial = Trajectory.load(tmp_path / "here" / "result.partial.nc")
+    assert 0 < len(partial.time) < 5000
+    assert np.isfinite(partial["rotor"]["current"]).all()
+    main(["run", "long.toml", "--quiet", "--out", "here", "--resume"])
+    assert not (tmp_path / "here" / "result.partial.nc").exists()
+
+
+SMALL_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+"""No file larger than 20 kB: what a full disk looks like to a program."""
+
+
+def test_a_full_disk_is_reported_and_leaves_no_half_file(start, tmp_path):
+    process = start("--out", "here", before=SMALL_FILES)
+    code, _, err = end(process)
+    assert code == 1
+    assert "cannot write here/" in err
+    assert "File too large" in err
+    assert "Traceback" not in err
+    left = {path.name for path in (tmp_path / "here").iterdir()}
+    assert left <= {"checkpoint.npz"}
+    if left:
+        read_header(tmp_path / "here" / "checkpoint.npz")  # a whole one
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes where it likes")
+def test_a_read_only_folder_is_reported_before_the_run(start, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o500)
+    code, _, err = end(start("--out", "locked"))
+    assert code == 2
+    assert err == "cannot write to locked: Permission denied\n"

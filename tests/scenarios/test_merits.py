@@ -1,0 +1,95 @@
+"""Figures of merit against closed forms and python-control."""
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+import control
+from mime.core.trajectory import Trajectory
+from mime.scenarios.merits import FigureOfMerit, evaluate
+
+DT = 1e-3
+T = DT * np.arange(1, 10_001)
+
+
+def trajectory(**fields):
+    shape = {"n": fields}
+    units = {"n": dict.fromkeys(fields, "rad")}
+    return Trajectory(T, shape, units, units, {})
+
+
+def figure(run, **table):
+    table = {"name": "x", "field": "n.y", **table}
+    return evaluate(TypeAdapter(FigureOfMerit).validate_python(table), run)
+
+
+Y = np.sin(T) * np.exp(-0.1 * T)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("final", Y[-1]),
+        ("max", Y.max()),
+        ("min", Y.min()),
+        ("mean", Y.mean()),
+        ("rms", np.sqrt((Y**2).mean())),
+    ],
+)
+def test_statistics_are_numpys(kind, expected):
+    found = figure(trajectory(y=Y), kind=kind)
+    assert found.value == pytest.approx(expected, abs=1e-15)
+    assert found.unit == "rad"
+
+
+def test_statistics_count_from_after_on():
+    assert figure(trajectory(y=Y), kind="max", after=5.0).value == Y[T >= 5.0].max()
+    assert figure(trajectory(y=Y), kind="time_of_max", after=5.0).value == pytest.approx(
+        T[T >= 5.0][np.abs(Y[T >= 5.0]).argmax()] - 5.0
+    )
+
+
+def test_a_component_and_an_error_between_two_fields():
+    vector = np.stack([Y, 2 * Y], 1)
+    run = trajectory(y=vector, z=np.zeros_like(vector))
+    assert figure(run, kind="final", field="n.y[1]").value == 2 * Y[-1]
+    error = figure(run, kind="rms_error", reference="n.z").value
+    assert error == pytest.approx(np.sqrt((vector**2).mean()), abs=1e-15)
+
+
+def test_a_step_response_has_python_controls_figures():
+    system = control.tf([4.0], [1.0, 0.8, 4.0])
+    expected = control.step_info(system, T=np.r_[0.0, T])
+    y = control.step_response(system, np.r_[0.0, T]).outputs[1:]
+    run = trajectory(y=y)
+    # Both look at samples: they differ by one, and by how the start is taken.
+    for kind, name in (("rise_time", "RiseTime"), ("settling_time", "SettlingTime")):
+        found = figure(run, kind=kind, target=1.0)
+        assert found.unit == "s"
+        assert found.value == pytest.approx(expected[name], abs=3 * DT)
+    overshoot = figure(run, kind="overshoot", target=1.0)
+    assert overshoot.unit == "%"
+    assert overshoot.value == pytest.approx(expected["Overshoot"], rel=1e-3)
+
+
+def test_what_does_not_exist_is_nan_and_outside_every_limit():
+    flat = trajectory(y=np.ones_like(T))
+    assert np.isnan(figure(flat, kind="rise_time").value)
+    assert np.isnan(figure(flat, kind="overshoot").value)
+    never = figure(trajectory(y=T), kind="settling_time", target=100.0, at_most=5.0)
+    assert np.isnan(never.value)
+    assert not never.ok
+
+
+@pytest.mark.parametrize(
+    ("limits", "ok", "words"),
+    [
+        ({}, True, ""),
+        ({"at_most": 2.0}, True, "≤ 2 rad"),
+        ({"at_least": 2.0}, False, "≥ 2 rad"),
+        ({"at_least": 0.0, "at_most": 0.5}, False, "≥ 0 rad and ≤ 0.5 rad"),
+    ],
+)
+def test_limits_are_kept_or_not(limits, ok, words):
+    found = figure(trajectory(y=np.ones_like(T)), kind="final", **limits)
+    assert (found.ok, found.limits) == (ok, words)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from maze.samples import EMPTY_MZ, EMPTY_MZ_LINE, NUM, TEXT
 from mime.maze import EAST, Maze, MazeError, random_maze, read_maze, write_maze
 from mime.maze.formats import (
     format_maz,
@@ -13,26 +14,6 @@ from mime.maze.formats import (
     parse_num,
     parse_text,
 )
-
-EMPTY_MZ_LINE = "| " + "_ " * 15 + "|"
-EMPTY_MZ = [EMPTY_MZ_LINE] * 15 + ["|" + "_" * 31 + "|"]
-
-TEXT = """\
-o---o---o---o
-|     G |   |
-o   o---o   o
-| S |       |
-o---o---o---o
-"""
-
-NUM = """\
-0 0 0 1 1 1
-0 1 1 0 0 1
-1 0 1 0 1 1
-1 1 1 1 1 0
-2 0 0 1 1 0
-2 1 1 1 0 1
-"""
 
 
 def edited(lines, number, text):

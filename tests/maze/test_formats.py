@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maze.samples import EMPTY_MZ, NUM, TEXT
 from mime.maze import (
     EAST,
     NORTH,
@@ -28,26 +29,6 @@ from mime.maze.formats import (
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(3, 32)
 few = settings(max_examples=25, deadline=None)
-
-EMPTY_MZ_LINE = "| " + "_ " * 15 + "|"
-EMPTY_MZ = [EMPTY_MZ_LINE] * 15 + ["|" + "_" * 31 + "|"]
-
-TEXT = """\
-o---o---o---o
-|     G |   |
-o   o---o   o
-| S |       |
-o---o---o---o
-"""
-
-NUM = """\
-0 0 0 1 1 1
-0 1 1 0 0 1
-1 0 1 0 1 1
-1 1 1 1 1 0
-2 0 0 1 1 0
-2 1 1 1 0 1
-"""
 
 
 @given(seeds)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mime import ParameterError
 from mime.maze import UNREACHABLE, Maze, fastest_route, flood_fill, pessimistic_walls
 from mime.maze.belief import UNKNOWN, WALL, Belief
 from mime.mouse import EXPLORE, RACE, MouseBrainNode, Strategy, build_mouse, starting_state
@@ -192,3 +193,21 @@ def test_ver170_mice_find_the_goal_return_and_race_without_touching(record_figur
     assert np.all(steps_in_touch == 0)
     # 2 % of the first straight, 0.8 m, until a post tells how large the wheels are.
     assert np.max(off) < 0.02
+
+
+def test_a_start_that_faces_a_wall_is_refused_by_name():
+    maze = MAZES[0]
+    turned = Maze(maze.horizontal, maze.vertical, maze.start, 0, maze.goals, name="turned")
+    with pytest.raises(ParameterError, match=r"the start cell .* of maze 'turned' must be open"):
+        build_mouse(turned)
+
+
+def test_the_sides_of_an_open_start_are_not_taken_for_walls():
+    maze = MAZES[0]
+    row, col = maze.start
+    vertical = maze.vertical.copy()
+    vertical[row, col + 1] = False
+    opened = Maze(maze.horizontal, vertical, maze.start, maze.start_heading, maze.goals)
+    for where, expected in ((maze, WALL), (opened, UNKNOWN)):
+        brain = next(node for node in build_mouse(where)._nodes if node.name == "brain")
+        assert brain.initial_state()["vertical"][row, col + 1] == expected

@@ -21,7 +21,7 @@ from mime.core.node import (
 from mime.maze.belief import Belief, unknown_belief
 from mime.maze.routes import SpeedProfile
 from mime.mouse import estimator, legs, navigator
-from mime.mouse.brain_meta import META
+from mime.mouse.brain_meta import META, STATE_FIELDS
 from mime.mouse.estimator import Estimate, Trust
 from mime.mouse.legs import REST, STRAIGHT, Leg
 from mime.mouse.navigator import DONE, EDGE, RACE, RETURN, SEARCH, Plan, World
@@ -102,7 +102,8 @@ class MouseBrainNode(Node):
 
     def state_spec(self) -> dict[str, Output]:
         return {
-            name: Output(np.shape(value), *_FIELDS[name]) for name, value in self._initial().items()
+            name: Output(np.shape(value), *STATE_FIELDS[name])
+            for name, value in self._initial().items()
         }
 
     def state_fields(self) -> list[str]:
@@ -321,37 +322,3 @@ def _plan(state: State) -> Plan:
     belief = Belief(state["horizontal"], state["vertical"])
     own = {name: state[name] for name in Plan._fields if name not in ("leg", "belief")}
     return Plan(leg=leg, belief=belief, **own)
-
-
-_FIELDS = {
-    "clock": ("s", "since it was switched on"),
-    "ticks": ("", "left and right count of the tick before"),
-    "gyro_bias": ("rad/s", "learnt while it stood still"),
-    "ray": ("", "which range sensor corrects the pose next"),
-    "integral": ("rad", "of the wheels' speed errors"),
-    "volts": ("V", "left and right"),
-    "beside": ("", "1 while a side sensor sees a wall; left, right"),
-    "reference": ("m", "x, y, heading [rad] where it should be"),
-    "times": ("s", "goal entered, home again, race started, race over"),
-    "mean": ("m", "x, y, heading [rad], k"),
-    "covariance": ("", "of the mean"),
-    "phase": ("", "0 search, 1 return, 2 race, 3 done, 4 stuck"),
-    "place": ("", "where the leg ends: 0 edge, 1 centre, 2 turned"),
-    "cell": ("", "row and column of the cell that it enters or stands in"),
-    "heading": ("", "0 east, 1 south, 2 west, 3 north"),
-    "horizontal": ("", "belief: 0 unknown, 1 open, 2 wall"),
-    "vertical": ("", "belief: 0 unknown, 1 open, 2 wall"),
-    "evidence": ("", "votes for walls left, ahead, right"),
-    "route": ("", "headings of the speed run"),
-    "straight": ("", "moves in the same direction from each on"),
-    "moves": ("", "of the route"),
-    "move": ("", "the next"),
-    "origin": ("m", "x, y, heading [rad] at the start of the leg"),
-    "leg_kind": ("", "0 straight, 1 curve, 2 pivot, 3 rest"),
-    "leg_turn": ("", "+1 right, -1 left"),
-    "leg_length": ("m", "rad of a pivot"),
-    "leg_segment_times": ("s", "of its S-curve"),
-    "leg_jerk": ("m/s³", ""),
-    "leg_v0": ("m/s", ""),
-    "leg_time": ("s", "since its start"),
-}

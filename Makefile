@@ -8,7 +8,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test lint bench contest verify clean
+.PHONY: setup demo test lint bench docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -26,7 +26,9 @@ setup: .venv/.tests  ## the environment with all that the tests need
 
 demo: .venv/.runtime  ## run the main job; writes pages, pictures and results to demo_output/
 	$(BIN)/mime demo --out demo_output
-	$(BIN)/python examples/mouse.py --noise --out demo_output/mouse
+
+picture: demo  ## the README's picture, from the demo
+	cp demo_output/overview.png docs/images/demo_overview.png
 
 lint: .venv/.tests
 	$(BIN)/ruff format --check .
@@ -36,8 +38,8 @@ lint: .venv/.tests
 test: lint  ## lint, format, types, all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-verify: .venv/.tests  ## the verification benchmarks alone
-	$(BIN)/python -m pytest -q tests/verification
+verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
+	$(BIN)/mime verify
 
 bench: .venv/.tests  ## ratios against hand-written code and peers, on this machine
 	$(BIN)/python benchmarks/graph_overhead.py
@@ -46,9 +48,12 @@ bench: .venv/.tests  ## ratios against hand-written code and peers, on this mach
 	$(BIN)/python benchmarks/ray_casting.py
 	$(BIN)/python benchmarks/mouse.py
 
+docs: .venv/.tests  ## the documentation as a site, in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir site
+
 contest: .venv/.runtime  ## 100 mice in 100 mazes; writes docs/mouse_contest.md
 	$(BIN)/python benchmarks/mouse_contest.py
 
 clean:
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist
+	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -52,6 +53,18 @@ def test_members_equal_their_single_runs(simulation, size):
         for node, field in (("rotor", "angle"), ("rotor", "speed"), ("spring", "torque")):
             np.testing.assert_allclose(batch[node][field][member], single[node][field], **ROUNDING)
     np.testing.assert_array_equal(batch.time, single.time)
+
+
+def test_the_threads_of_a_batch_keep_the_precision_of_the_caller():
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with jax.enable_x64(True):
+            graph = GraphManager()
+            graph.add_node(Rotor("rotor", 1e-3, 0.01))
+            batch = graph.compile().run_batch(steps=10, batch_size=2)
+    finally:
+        jax.config.update("jax_enable_x64", True)
+    assert batch["rotor"]["angle"].dtype == np.float64
 
 
 def test_the_number_of_threads_changes_nothing(simulation):

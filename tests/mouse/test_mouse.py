@@ -8,16 +8,26 @@ from mime.maze import UNREACHABLE, Maze, fastest_route, flood_fill, pessimistic_
 from mime.maze.belief import UNKNOWN, WALL, Belief
 from mime.mouse import EXPLORE, RACE, MouseBrainNode, Strategy, build_mouse, starting_state
 from mime.mouse.navigator import DONE
+from mime.verification.mouse import (
+    DURATION_S,
+    MAZES,
+    MEMBERS,
+    NOISY,
+    RECORD,
+    batch,
+    maze_of,
+    simulation,
+)
 from mouse import runs
-from mouse.runs import MAZES, MEMBERS, NOISY, cells_visited, maze_of
+from mouse.runs import STEP_S, cells_visited
 
 
 def last(node, field):
-    return runs.batch()[node][field][:, -1]
+    return batch()[node][field][:, -1]
 
 
 def belief_of(member):
-    state = runs.batch().final_state.of("brain")
+    state = batch().final_state.of("brain")
     return Belief(state["horizontal"][member], state["vertical"][member])
 
 
@@ -34,12 +44,12 @@ def known_maze(member):
 @pytest.mark.parametrize("member", MEMBERS)
 def test_every_mouse_finds_the_goal_returns_and_races(member):
     """The noisy ones too, whose wheels are 2 % larger or smaller than they believe."""
-    batch, maze = runs.batch(), maze_of(member)
+    maze = maze_of(member)
     assert last("brain", "phase")[member] == DONE
     to_goal, home = (last("brain", name)[member] for name in ("time_to_goal", "time_home"))
-    assert 0 < to_goal < home < runs.DURATION_S
-    poses = batch["body"]["pose_world"][member]
-    step = round(1 / runs.STEP_S)
+    assert 0 < to_goal < home < DURATION_S
+    poses = batch()["body"]["pose_world"][member]
+    step = round(1 / STEP_S)
     # It enters a cell at its edge: half a second later it is well inside.
     entered = poses[round(to_goal * step) : round((to_goal + 0.5) * step)]
     assert set(cells_visited(entered)) & set(maze.goals)
@@ -50,7 +60,7 @@ def test_every_mouse_finds_the_goal_returns_and_races(member):
 
 @pytest.mark.parametrize("member", MEMBERS)
 def test_no_mouse_touches_a_wall(member):
-    assert np.max(runs.batch()["body"]["touching"][member]) == 0.0
+    assert np.max(batch()["body"]["touching"][member]) == 0.0
 
 
 @pytest.mark.parametrize("member", MEMBERS)
@@ -59,8 +69,7 @@ def test_the_mouse_knows_where_it_is(member):
 
     With both wheels 2 % too large it loses that share of its first straight, 0.8 m without a post.
     """
-    batch = runs.batch()
-    off = batch["brain"]["estimated_pose"][member] - batch["body"]["pose_world"][member]
+    off = batch()["brain"]["estimated_pose"][member] - batch()["body"]["pose_world"][member]
     distance = np.linalg.norm(off[:, :2], axis=1)
     scale = np.mean(NOISY.get(member, 1.0)) - 1.0
     assert np.max(distance) < (0.015 if scale == 0 else abs(scale) * 0.8 + 0.004)
@@ -83,20 +92,20 @@ def test_the_race_takes_little_more_than_the_ideal_time_on_the_known_map(member)
     ideal = fastest_route(known_maze(member), RACE)
     time = last("brain", "race_time")[member]
     assert 0.9 * ideal.time_s < time < 1.5 * ideal.time_s
-    home = round(last("brain", "time_home")[member] / runs.STEP_S)
-    raced = cells_visited(runs.batch()["body"]["pose_world"][member][home:])
+    home = round(last("brain", "time_home")[member] / STEP_S)
+    raced = cells_visited(batch()["body"]["pose_world"][member][home:])
     assert tuple(raced) == ideal.cells
 
 
 def test_the_noisy_mice_learn_how_large_their_wheels_are():
     """k is the mean of both ratios; a tenth of what is to be learnt may be left."""
-    k = runs.batch().final_state.of("brain")["mean"][:, 3]
+    k = batch().final_state.of("brain")["mean"][:, 3]
     for member in MEMBERS:
         assert k[member] == pytest.approx(np.mean(NOISY.get(member, 1.0)), abs=0.002)
 
 
 def test_noise_makes_a_difference():
-    poses = runs.batch()["body"]["pose_world"]
+    poses = batch()["body"]["pose_world"]
     apart = [np.max(np.abs(poses[member] - poses[1])) for member in NOISY]
     assert min(apart) > 1e-3
 
@@ -104,14 +113,14 @@ def test_noise_makes_a_difference():
 def test_a_member_of_the_batch_is_the_mouse_that_runs_alone():
     """For 4 s; ticks of encoders are rounded, so that a last bit grows by some ten a second."""
     steps = 4000
-    alone = runs.simulation().run(
+    alone = simulation().run(
         steps=steps,
         initial_state=starting_state(MAZES[0]),
-        record=runs.RECORD,
+        record=RECORD,
         every=20,
         progress=False,
     )
-    member = runs.batch()["body"]["pose_world"][0][19:steps:20]
+    member = batch()["body"]["pose_world"][0][19:steps:20]
     assert np.ptp(member[:, 1]) > 0.3  # it has gone somewhere
     np.testing.assert_allclose(alone["body"]["pose_world"], member, rtol=0, atol=1e-6)
 
@@ -129,12 +138,12 @@ def test_a_strategy_of_ones_own_drives_the_mouse():
     visited = cells_visited(run["body"]["pose_world"])
     assert len(visited) > 10
     assert visited == cells[: len(visited)]
-    assert visited != cells_visited(runs.batch()["body"]["pose_world"][0])[: len(visited)]
+    assert visited != cells_visited(batch()["body"]["pose_world"][0])[: len(visited)]
 
 
 def test_single_precision_runs_finite():
     run = runs.left_handed()
-    for node, fields in runs.RECORD.items():
+    for node, fields in RECORD.items():
         for field in fields:
             assert run[node][field].dtype in (np.float32, np.int32)
             assert np.all(np.isfinite(run[node][field]))
@@ -168,31 +177,6 @@ def test_it_is_told_the_start_the_goals_and_the_size_of_the_maze():
     state = starting_state(maze)["body"]
     estimate = np.asarray(brain.initial_state()["mean"])
     np.testing.assert_allclose(estimate, [state["x"], state["y"], state["heading"], 1.0])
-
-
-def test_ver170_mice_find_the_goal_return_and_race_without_touching(record_figure):
-    """MIME-VER-170: three mazes, and one of them twice again with noise and wrong wheels."""
-    brain, body = runs.batch()["brain"], runs.batch()["body"]
-    to_goal, home, race = (
-        brain[name][:, -1] for name in ("time_to_goal", "time_home", "race_time")
-    )
-    mazes = [runs.maze_of(member) for member in runs.MEMBERS]
-    ideal = np.array([fastest_route(maze, RACE).time_s for maze in mazes])
-    off = np.linalg.norm((brain["estimated_pose"] - body["pose_world"])[..., :2], axis=2)
-    steps_in_touch = np.sum(body["touching"] > 0, axis=1)
-    record_figure("time_to_goal_s", to_goal)
-    record_figure("time_home_s", home)
-    record_figure("race_time_s", race)
-    record_figure("ideal_race_time_s", ideal)
-    record_figure("pose_error_m", np.max(off, axis=1))
-    record_figure("steps_in_touch", steps_in_touch)
-    assert np.all(brain["phase"][:, -1] == DONE)
-    assert np.all((to_goal > 0) & (to_goal < home) & (home < runs.DURATION_S))
-    # Curves are 6 % longer than quarter circles; the maze may hold a faster way than was seen.
-    assert np.all((race > ideal) & (race < 1.5 * ideal))
-    assert np.all(steps_in_touch == 0)
-    # 2 % of the first straight, 0.8 m, until a post tells how large the wheels are.
-    assert np.max(off) < 0.02
 
 
 def test_a_start_that_faces_a_wall_is_refused_by_name():

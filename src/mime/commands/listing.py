@@ -1,4 +1,4 @@
-"""`mime list [nodes|scenarios|motors]`"""
+"""`mime list [nodes|assemblies|scenarios|motors|benchmarks]`"""
 
 from typing import Annotated, Literal
 
@@ -9,17 +9,23 @@ from mime.commands.errors import OK
 
 def list_(
     what: Annotated[
-        Literal["all", "nodes", "scenarios", "motors"],
+        Literal["all", "nodes", "assemblies", "scenarios", "motors", "benchmarks"],
         tyro.conf.Positional,
         tyro.conf.arg(help="which list"),
     ] = "all",
 ) -> int:
-    """List node types, bundled scenarios and motors."""
+    """List node types, assemblies, bundled scenarios, motors and verification benchmarks."""
     from rich.table import Table
 
     from mime.reporting.summary import wide_console
 
-    makers = {"nodes": _nodes, "scenarios": _scenarios, "motors": _motors}
+    makers = {
+        "nodes": _nodes,
+        "assemblies": _assemblies,
+        "scenarios": _scenarios,
+        "motors": _motors,
+        "benchmarks": _benchmarks,
+    }
     console = wide_console()
     for name, make in makers.items():
         if what in ("all", name):
@@ -37,6 +43,20 @@ def _nodes() -> list[tuple[str, str]]:
     return rows + [(name, f"of {entry.value}") for name, entry in plugged_types().items()]
 
 
+def _assemblies() -> list[tuple[str, str]]:
+    from mime.scenarios.assemblies import assembly_names, find_assembly, plugged_assemblies
+
+    plugged = plugged_assemblies()
+    return [
+        (name, f"of {plugged[name].value}" if name in plugged else _first_line(find_assembly(name)))
+        for name in assembly_names()
+    ]
+
+
+def _first_line(documented: object) -> str:
+    return (documented.__doc__ or "").partition("\n")[0]
+
+
 def _scenarios() -> list[tuple[str, str]]:
     import tomllib
 
@@ -52,3 +72,9 @@ def _motors() -> list[tuple[str, str]]:
     from mime.nodes.actuation.motor.catalogue import CATALOGUE
 
     return [(name, f"{m.nominal_voltage_v:g} V, {m.source}") for name, m in CATALOGUE.items()]
+
+
+def _benchmarks() -> list[tuple[str, str]]:
+    from mime.verification.catalogue import all_benchmarks
+
+    return [(benchmark.id, benchmark.title) for benchmark in all_benchmarks()]

@@ -13,6 +13,7 @@ from mime.commands.listing import list_
 from mime.commands.new_node import new_node
 from mime.commands.run import run
 from mime.commands.show import show
+from mime.commands.verify import verify
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,
@@ -21,6 +22,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "graph": graph,
     "plot": plot,
     "demo": demo,
+    "verify": verify,
     "new-node": new_node,
     "completion": completion,
     "cache": cache,

@@ -95,6 +95,8 @@ class _BatchJob:
             (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
         )
         self.static = {"selection": selection, "axes": self.axes, "every_step": every == 1}
+        # The caller's `jax.enable_x64` holds in the caller's thread only.
+        self.double = jnp.result_type(float) == jnp.float64
         one_state = variants.simulation.init_state()
         self.program = _PROGRAMS[compiler_options(self.blocks[0].shared, one_state, length)]
 
@@ -125,7 +127,8 @@ class _BatchJob:
     def _advance(
         self, block: Block, start: Array, records: int, stride: int, complete: bool
     ) -> None:
-        block.state, outputs = self._call(block, start, records, stride)
+        with jax.enable_x64(self.double):
+            block.state, outputs = self._call(block, start, records, stride)
         if complete:
             block.samples.append([np.asarray(x)[:records] for x in jax.tree.leaves(outputs)])
         jax.block_until_ready(block.state)

@@ -2,9 +2,8 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
-
-import jax
 
 
 def cache_folder() -> Path:
@@ -18,9 +17,18 @@ def cache_folder() -> Path:
 def enable_compilation_cache() -> Path:
     """Keep programs that take longer than 0.1 s to compile. Returns the folder."""
     folder = cache_folder()
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    settings = {
+        "jax_compilation_cache_dir": str(folder),
+        "jax_persistent_cache_min_compile_time_secs": 0.1,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    if "jax" in sys.modules:
+        import jax
+
+        for name, value in settings.items():
+            jax.config.update(name, value)
+    else:  # JAX reads these when it is loaded, and many a command never loads it
+        os.environ.update({name.upper(): str(value) for name, value in settings.items()})
     return folder
 
 

@@ -34,6 +34,19 @@ class GraphManager:
         self._nodes.append(node)
         self._running = None
 
+    def add_graph(self, other: "GraphManager") -> None:
+        """Add all nodes, edges, inputs and groups of another graph; what is its own stays so."""
+        self._nodes += other._nodes
+        self._edges += other._edges
+        self._external += other._external
+        self._groups += other._groups
+        self._running = None
+
+    @property
+    def node_names(self) -> list[str]:
+        """Names of the nodes added so far."""
+        return [node.name for node in self._nodes]
+
     def add_edge(
         self,
         source: str,

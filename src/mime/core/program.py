@@ -1,7 +1,8 @@
 """How large a step is, and how XLA should compile it: measured facts, in one place.
 
 XLA's CPU compiler fuses operations into loops with one output each and computes what they share
-anew in every one. For small programs that is right; for long ones it is what takes the time.
+anew in every one. For small programs that is right; for long ones in wide batches it is what takes
+the time.
 """
 
 from typing import Any
@@ -14,24 +15,20 @@ from mime.core.step import SimulationState, advance
 
 _WIDE_BATCH, _LONG_STEP = 256, 150
 """From so many members and operations on, a batch runs faster with no fusion at all."""
-_HUGE_STEP = 2500
-"""From so many operations on, a single run compiles and runs faster without the fusion emitters."""
 
 _sizes: dict[Any, int] = {}
 
 
 def compiler_options(simulation: Simulation, state: SimulationState, members: int) -> str:
     """The name of the options for a run of so many members side by side: a key of `OPTIONS`."""
-    size = step_size(simulation, state)
-    if members >= _WIDE_BATCH:
-        return "unfused" if size >= _LONG_STEP else "default"
-    return "no emitters" if size >= _HUGE_STEP else "default"
+    wide = members >= _WIDE_BATCH and step_size(simulation, state) >= _LONG_STEP
+    return "unfused" if wide else "default"
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
-    "no emitters": {"xla_cpu_use_fusion_emitters": False},
-    "unfused": {"xla_disable_hlo_passes": "fusion"},
+    # As a whole (see whole_loops.py), a loop of a thousand unfused operations compiles for minutes.
+    "unfused": {"xla_disable_hlo_passes": "fusion,small-while-loop-hoisting"},
 }
 
 

@@ -1,6 +1,7 @@
 """One step of a graph, traced: the schedule, the gathering of inputs, rates and coupling groups."""
 
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import Any
 
 import equinox as eqx
@@ -40,11 +41,12 @@ def advance(
 ) -> tuple[SimulationState, dict[str, State], dict[str, dict[str, Any]]]:
     """One step along the schedule: the new state, and the fluxes and inputs of every node."""
     step = _Step(elements, wiring, state, external)
-    for stage in wiring.schedule:
-        if isinstance(stage, CouplingGroup):
-            step.group(stage)
+    for (is_group, _), stages in groupby(wiring.schedule, key=wiring.kind):
+        if is_group:
+            for group in stages:
+                step.group(group)
         else:
-            step.single(stage)
+            step.singles(tuple(stages))
     held = {
         name: {field: step.fluxes[name][field] for field in kept}
         for name, kept in state.held.items()
@@ -86,15 +88,28 @@ class _Step:
         self.fluxes: dict[str, State] = {}
         self.inputs: dict[str, dict[str, Any]] = {}
 
-    def single(self, name: str) -> None:
-        """Fire one node; between the firings of a slow one, hold its state and fluxes."""
-        start = self.nodes[name]
-        given = self.inputs[name] = self._gather(name, self.fluxes)
-        self.nodes[name], self.fluxes[name] = self._at_its_rate(
-            name,
-            lambda: _fire(self.elements[name], start, given),
-            lambda: (start, self.before.held[name]),
-        )
+    def singles(self, names: tuple[str, ...]) -> None:
+        """Fire nodes of one rate; between the firings of slow ones, hold their states and fluxes.
+
+        Together, since every branch of a program costs by itself.
+        """
+        start = {name: self.nodes[name] for name in names}
+        earlier = dict(self.fluxes)
+
+        def fire() -> tuple[dict[str, State], dict[str, State]]:
+            after, fluxes = {}, {}
+            for name in names:
+                given = self._gather(name, earlier | fluxes)
+                after[name], fluxes[name] = _fire(self.elements[name], start[name], given)
+            return after, fluxes
+
+        def hold() -> tuple[dict[str, State], dict[str, State]]:
+            return start, {name: self.before.held[name] for name in names}
+
+        after, fluxes = self._at_its_rate(names[0], fire, hold)
+        self.nodes |= after
+        self.fluxes |= fluxes
+        self.inputs |= {name: self._gather(name, self.fluxes) for name in names}
 
     def group(self, group: CouplingGroup) -> None:
         """Iterate a group's members from the step's start until the fluxes between them agree."""

@@ -112,8 +112,13 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a NetCDF file, whole or not at all."""
-        dataset = self.to_xarray()
-        write_atomically(path, lambda part: dataset.to_netcdf(part, engine="h5netcdf"))
+        # HDF5 does not survive a disk that fills up while it writes: it writes to memory.
+        content = self.to_xarray().to_netcdf(engine="h5netcdf")
+
+        def write(part: Path) -> None:
+            part.write_bytes(content)
+
+        write_atomically(path, write)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Trajectory":

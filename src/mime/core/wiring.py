@@ -81,6 +81,11 @@ class Wiring:
         """Steps from one firing of the node to the next."""
         return dict(self.periods)[node]
 
+    def kind(self, stage: Stage) -> tuple[bool, int]:
+        """Whether a stage is a coupling group, and its period: what fires together has one kind."""
+        is_group = isinstance(stage, CouplingGroup)
+        return is_group, self.period(stage.members[0] if is_group else stage)
+
     def edges_into(self, node: str) -> tuple[Edge, ...]:
         """The edges that end at a node."""
         return tuple(edge for edge in self.edges if edge.target == node)

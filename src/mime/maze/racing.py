@@ -145,8 +145,11 @@ def _best_runs(
     costs = jnp.where(grid.run_view, to_turn + _ahead(turn_costs_view, jnp.inf), jnp.inf)
     costs = jnp.where(grid.goal_ahead_view, to_stop, costs)
     passed = jnp.argmin(costs, axis=0)
-    stop = jnp.take_along_axis(grid.goal_ahead_view, passed[None], axis=0)[0]
-    return _Plan(*(_unview(x) for x in (jnp.min(costs, axis=0), passed, stop)))
+    # Not `jnp.min`, which is a call to a library: a loop with one in it is not compiled as a whole.
+    time, stop = (
+        jnp.take_along_axis(x, passed[None], axis=0)[0] for x in (costs, grid.goal_ahead_view)
+    )
+    return _Plan(*(_unview(x) for x in (time, passed, stop)))
 
 
 def _turn_costs(grid: _Grid, time: Costs, times: MoveTimes) -> Costs:

@@ -141,6 +141,21 @@ def test_metadata_is_whole_and_agrees_with_the_node(options):
     assert node.effective_meta().has_cogging == bool(options)
 
 
+def test_an_eager_loop_gives_the_same_as_a_scan():
+    node, inputs = MotorNode("motor", 1e-4, **REFERENCE), {"commanded_torque": 0.01}
+
+    def step(state, _):
+        state = node.update(state, inputs, 1e-4)
+        return state, state["angular_velocity"]
+
+    state, speeds = node.initial_state(), []
+    for _ in range(300):
+        state, speed = step(state, None)
+        speeds.append(float(speed))
+    _, scanned = jax.lax.scan(step, node.initial_state(), length=300)
+    np.testing.assert_allclose(speeds, scanned, rtol=1e-14)  # compiled apart: not to the last bit
+
+
 def test_torque_wins_over_voltage_and_voltage_over_velocity():
     node = motor()
     for inputs, same_as in (

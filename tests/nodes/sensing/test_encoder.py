@@ -1,4 +1,4 @@
-"""The encoder: counts, index, speed, noise, gradients. MIME-VER-116."""
+"""The encoder: counts, index, speed, noise, gradients."""
 
 import jax
 import jax.numpy as jnp
@@ -28,17 +28,6 @@ def measure(encoder, angles, dt=1e-3):
 @pytest.mark.parametrize("noise", [None, 1e-4])
 def test_metadata_is_whole(noise):
     assert EncoderNode("encoder", 1e-3, 16384, noise_rad=noise).validate_mime_consistency() == []
-
-
-def test_ver116_the_error_is_uniform_within_one_tick(record_figure):
-    tick = 2 * np.pi / 16384
-    angles = np.random.default_rng(0).uniform(-50, 50, 20_000)
-    error = angles - np.asarray(measure(EncoderNode("e", 1e-3, 16384), angles)["measured_angle"])
-    record_figure("largest_error_in_ticks", np.max(error) / tick)
-    record_figure("rms_in_ticks", np.std(error) / tick)
-    assert np.all(error >= -1e-12)
-    assert np.all(error < tick + 1e-12)
-    assert np.std(error) == pytest.approx(tick / np.sqrt(12), rel=0.02)  # 3 / sqrt(20000)
 
 
 def test_counting_is_the_same_forwards_and_backwards():

@@ -29,7 +29,7 @@ META = NodeMeta(
         "Velocities first, then the arc with the new ones (semi-implicit).",
         "Tyres: impulses that end the step without slip, within their limits; a 2x2 system, then "
         "projected Gauss-Seidel. A tyre that holds does so exactly.",
-        r"Walls: (M + \Delta t(k\Delta t + c_w)\sum JJ^T)\Delta V = "
+        r"\text{walls:} \quad (M + \Delta t(k\Delta t + c_w)\sum JJ^T)\Delta V = "
         r"\Delta t\sum(k d - c_w JV)J \quad \text{(implicit, at the pose the free step leads to)}",
     ),
     assumptions=(

@@ -20,7 +20,7 @@ ROBOT_ARM_META = NodeMeta(
     discretisation=(
         r"\dot q_{n+1} = \dot q_n + \ddot q\,\Delta t,\quad q_{n+1} = q_n + \dot q_{n+1}\Delta t",
         r"(M + \Delta t f)\,\ddot q = \tau_\mathrm{cmd} - f \dot q_n - c - g + \sum_i J_i^\top F_i"
-        " (implicit friction; explicit on request)",
+        r" \quad \text{(implicit friction; explicit on request)}",
         r"(M + \rho J)\,\ddot q = \dots + \rho\,\tau - (1 - \rho)(k x + K\dot x), \quad "
         r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",

@@ -1,0 +1,1 @@
+"""Benchmarks that say what they measured: the registry behind `mime verify`."""

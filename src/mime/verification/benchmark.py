@@ -1,0 +1,208 @@
+"""A benchmark measures numbers and holds each to a limit; its fault must make it fail.
+
+    @benchmark(100, "Torque step", subject=MotorNode, fault=halved("inertia_kg_m2"), ...)
+    def torque_step(Motor):
+        '''w(t) = tau/b (1 - e^{-b t/J})'''
+        ...
+        yield Measurement("relative rms error", rms, limit=6e-5, why="...")
+
+The function takes the thing under test as its argument and never names it otherwise, so that the
+same lines measure the sound subject and the one with the fault.
+"""
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+Subject = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One number of a benchmark and the limit that it must keep."""
+
+    name: str
+    value: float
+    limit: float
+    unit: str = "1"
+    at_least: bool = False
+    """True when `limit` is the smallest value allowed; otherwise it is the largest."""
+    why: str = ""
+    """Why the limit is what it is."""
+
+    @property
+    def passed(self) -> bool:
+        """True within the limit; never for a NaN."""
+        return bool(self.value >= self.limit if self.at_least else self.value <= self.limit)
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Errors against a parameter that goes to zero, for the plot: error ~ parameter^order."""
+
+    parameter: str
+    """With its unit: "timestep (s)"."""
+    values: tuple[float, ...]
+    error: str
+    """With its unit: "error of the speed (rad/s)"."""
+    errors: Mapping[str, tuple[float, ...]]
+    """A curve a label."""
+    order: float
+    """What the theory says; drawn as a slope."""
+
+
+Finding = Measurement | Convergence
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A deliberate mistake in the subject, in words and as a function of the sound subject."""
+
+    description: str
+    apply: Callable[[Subject], Subject]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What a report needs to know besides the numbers."""
+
+    number: int
+    title: str
+    subject: Subject
+    """The node or function under test, given to `measure`."""
+    node_id: str
+    """The algorithm's id: "MIME-NODE-100"."""
+    fault: Fault
+    configuration: Mapping[str, object]
+    """Names carry units: {"inertia_kg_m2": 1e-4}."""
+    reference: str
+    """Where the truth comes from, with its equation (Markdown)."""
+    procedure: tuple[str, ...]
+    covers: tuple[str, ...]
+    excludes: tuple[str, ...]
+    measure: Callable[[Subject], Iterator[Finding]] = field(repr=False)
+    needs: tuple[str, ...] = ()
+    """Packages beyond MIME's own dependencies, by the names they are imported with."""
+    kind: str = "analytic"
+    """What the truth is: "analytic", "independent code", "published figures", ..."""
+
+    @property
+    def id(self) -> str:
+        """MIME-VER-100"""
+        return f"MIME-VER-{self.number}"
+
+    @property
+    def goal(self) -> str:
+        """The docstring of the measuring function."""
+        return inspect.cleandoc(self.measure.__doc__ or "")
+
+    @property
+    def missing(self) -> list[str]:
+        """The packages of `needs` that are not installed."""
+        return [name for name in self.needs if importlib.util.find_spec(name) is None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run of a benchmark found."""
+
+    benchmark: Benchmark
+    measurements: tuple[Measurement, ...]
+    convergences: tuple[Convergence, ...]
+
+    @property
+    def passed(self) -> bool:
+        """True when every number keeps its limit."""
+        return all(measurement.passed for measurement in self.measurements)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a benchmark found in the sound subject, and in the one with the fault."""
+
+    sound: Outcome
+    faulty: Outcome
+
+    @property
+    def caught(self) -> bool:
+        """True when the fault made a number leave its limit: the benchmark can fail."""
+        return not self.faulty.passed
+
+    @property
+    def passed(self) -> bool:
+        """True when the sound subject passes and the faulty one does not."""
+        return self.sound.passed and self.caught
+
+
+REGISTRY: dict[int, Benchmark] = {}
+
+
+def benchmark(
+    number: int, title: str, **description: Any
+) -> Callable[[Callable[[Subject], Iterator[Finding]]], Benchmark]:
+    """Register the decorated generator; `description` holds the fields of `Benchmark`."""
+
+    def register(measure: Callable[[Subject], Iterator[Finding]]) -> Benchmark:
+        if number in REGISTRY:
+            raise ValueError(
+                f"MIME-VER-{number} is already '{REGISTRY[number].title}'; '{title}' needs its own"
+            )
+        REGISTRY[number] = Benchmark(number, title, measure=measure, **description)
+        return REGISTRY[number]
+
+    return register
+
+
+def run_benchmark(benchmark: Benchmark, faulty: bool = False) -> Outcome:
+    """Measure in double precision; with `faulty`, the subject has its deliberate fault."""
+    subject = benchmark.fault.apply(benchmark.subject) if faulty else benchmark.subject
+    with jax.enable_x64(True):
+        findings = list(benchmark.measure(subject))
+    measurements = tuple(f for f in findings if isinstance(f, Measurement))
+    if not measurements:
+        raise ValueError(f"{benchmark.id} measured nothing, so it could not fail")
+    return Outcome(
+        benchmark, measurements, tuple(f for f in findings if isinstance(f, Convergence))
+    )
+
+
+def judge(benchmark: Benchmark) -> Verdict:
+    """Measure the sound subject and the faulty one."""
+    return Verdict(run_benchmark(benchmark), run_benchmark(benchmark, faulty=True))
+
+
+def scaled(parameter: str, factor: float) -> Fault:
+    """The subject built with one of its parameters times `factor`, wherever that is given."""
+
+    def apply(subject: Subject) -> Subject:
+        def build(*args: Any, **parameters: Any) -> Any:
+            given = {parameter: factor * parameters[parameter]} if parameter in parameters else {}
+            return subject(*args, **parameters | given)
+
+        return build
+
+    return Fault(f"`{parameter}` times {factor:g}", apply)
+
+
+def halved(parameter: str) -> Fault:
+    """The subject built with half of one of its parameters."""
+    return scaled(parameter, 0.5)
+
+
+def replaced(description: str, **values: Any) -> Fault:
+    """The subject built with other values of some of its parameters, given or not."""
+
+    def apply(subject: Subject) -> Subject:
+        return lambda *args, **parameters: subject(*args, **parameters | values)
+
+    return Fault(description, apply)
+
+
+def largest(errors: Any) -> float:
+    """max |errors|; NaN when one of them is, which keeps no limit."""
+    return float(np.max(np.abs(np.asarray(errors))))

@@ -1,0 +1,293 @@
+"""MIME-VER-140 to 143: a rolling differential drive against closed forms and SciPy.
+
+Slipping tyres and walls are in `differential_drive_limits`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.special import fresnel
+
+from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
+from mime.verification.benchmark import (
+    Convergence,
+    Fault,
+    Finding,
+    Measurement,
+    Subject,
+    benchmark,
+    halved,
+    largest,
+    scaled,
+)
+from mime.verification.convergence import order
+
+R, W = 0.0145, 0.053
+ROLLING = {"wheel_radius_m": R, "track_width_m": W}
+M, IZ, JW = 0.1, 1.3e-4, 2e-6
+CHASSIS = {"mass_kg": M, "yaw_inertia_kg_m2": IZ, "wheel_inertia_kg_m2": JW}
+ALGORITHM = {"subject": DifferentialDriveNode, "node_id": "MIME-NODE-104"}
+
+
+def kinematic(Drive: Subject) -> Any:
+    """Driven by wheel speeds."""
+    return Drive("mouse", 1e-3, **ROLLING)
+
+
+def dynamic(Drive: Subject, **changes: Any) -> Any:
+    """Driven by wheel torques."""
+    return Drive("mouse", 1e-3, **(ROLLING | CHASSIS | changes), model="dynamic")
+
+
+@jax.jit
+def _scan(node: DifferentialDriveNode, state: dict, pairs: Any, dt: Any) -> Any:
+    names = tuple(node.boundary_input_spec())[:2]
+
+    def step(state: dict, pair: Any) -> tuple[dict, dict]:
+        state = node.update(state, dict(zip(names, pair)), dt)
+        return state, state
+
+    return jax.lax.scan(step, state, pairs)[1]
+
+
+LONGEST = 2000
+
+
+def run(node: Any, pairs: np.ndarray, dt: float, **initial: float) -> dict[str, np.ndarray]:
+    """The state after each step; `pairs` is (steps, 2): left and right speed or torque."""
+    state = node.initial_state() | {name: jnp.asarray(value) for name, value in initial.items()}
+    # One program for all lengths: the pairs end in zeros.
+    padded = np.concatenate([pairs, np.zeros((LONGEST - len(pairs), 2))])
+    states = _scan(node, state, jnp.asarray(padded), dt)
+    return {name: np.asarray(values)[: len(pairs)] for name, values in states.items()}
+
+
+def wheels(v: Any, w: Any) -> np.ndarray:
+    """Left and right wheel speed of a body speed and turn rate."""
+    return np.stack([v + 0.5 * W * w, v - 0.5 * W * w], axis=-1) / R
+
+
+def _swapped_wheels(Drive: Subject) -> Subject:
+    class Swapped(DifferentialDriveNode):
+        def update(self, state: Any, boundary_inputs: Any, dt: Any) -> Any:
+            left, right = boundary_inputs.values()
+            return super().update(state, dict(zip(boundary_inputs, (right, left))), dt)
+
+    return Swapped
+
+
+MOTIONS = {
+    "arc": (0.7, 3.0),
+    "arc backwards": (-0.4, 11.0),
+    "spin": (0.0, -6.0),
+    "line": (1.2, 0.0),
+}
+
+
+@benchmark(
+    140,
+    "Arc, spin and straight line",
+    **ALGORITHM,
+    fault=Fault("left and right wheel exchanged", _swapped_wheels),
+    configuration=ROLLING
+    | {
+        "speed_m_per_s": [v for v, _ in MOTIONS.values()],
+        "turn_rate_rad_per_s": [w for _, w in MOTIONS.values()],
+        "heading_rad": 0.3,
+        "timestep_s": 5e-3,
+        "steps": 400,
+    },
+    reference="Constant v and w: a circle of radius v/w about a point beside the axle, or a line.",
+    procedure=(
+        "Drive 400 steps at constant wheel speeds, (v ± W w/2)/r.",
+        "Compare position and heading after each step with the closed form.",
+    ),
+    covers=("wheel speeds to motion, left and right, forwards and backwards", "exact arcs"),
+    excludes=("speeds that vary (MIME-VER-142)", "torques (MIME-VER-143)"),
+)
+def arcs(Drive: Subject) -> Iterator[Finding]:
+    """x = v/w (sin(theta + w t) - sin theta),   y = v/w (cos theta - cos(theta + w t))"""
+    steps, dt, theta = 400, 5e-3, 0.3
+    t = dt * np.arange(1, steps + 1)
+    for name, (v, w) in MOTIONS.items():
+        ours = run(kinematic(Drive), np.tile(wheels(v, w), (steps, 1)), dt, heading=theta)
+        if w == 0:
+            x, y = v * t * np.cos(theta), v * t * np.sin(theta)
+        else:
+            x = v / w * (np.sin(theta + w * t) - np.sin(theta))
+            y = v / w * (np.cos(theta) - np.cos(theta + w * t))
+        yield Measurement(
+            f"error of the position, {name}",
+            largest([ours["x"] - x, ours["y"] - y]),
+            limit=1e-12,
+            unit="m",
+            why="400 roundings of 1 m",
+        )
+        yield Measurement(
+            f"error of the heading, {name}",
+            largest(ours["heading"] - theta - w * t),
+            limit=1e-12,
+            unit="rad",
+            why="400 roundings of 20 rad",
+        )
+
+
+@benchmark(
+    141,
+    "The circle closes",
+    **ALGORITHM,
+    fault=scaled("track_width_m", 1.01),
+    configuration=ROLLING
+    | {"speed_m_per_s": 0.8, "turn_rate_rad_per_s": -7.0, "steps": [1, 3, 1000]},
+    reference="After 2 π / |w| the body is back where it began, turned once.",
+    procedure=("Drive once round in 1, 3 and 1000 steps.", "Look at the gap."),
+    covers=("exact arcs at any step, a full turn in one step included",),
+    excludes=("speeds that vary (MIME-VER-142)",),
+)
+def circle(Drive: Subject) -> Iterator[Finding]:
+    """(x, y)(2 π / |w|) = (x, y)(0)"""
+    v, w = 0.8, -7.0
+    for steps in (1, 3, 1000):
+        dt = 2 * np.pi / abs(w) / steps
+        ours = run(kinematic(Drive), np.tile(wheels(v, w), (steps, 1)), dt, x=0.1, y=0.2)
+        yield Measurement(
+            f"gap, steps: {steps}",
+            float(np.hypot(ours["x"][-1] - 0.1, ours["y"][-1] - 0.2)),
+            limit=1e-13,
+            unit="m",
+            why="a rounding of 0.1 m a step",
+        )
+        yield Measurement(
+            f"error of the heading, steps: {steps}",
+            abs(float(ours["heading"][-1]) + 2 * np.pi),
+            limit=1e-12,
+            unit="rad",
+            why="a rounding of 6 rad a step",
+        )
+
+
+def _along_the_old_heading(Drive: Subject) -> Subject:
+    class Euler(DifferentialDriveNode):
+        def update(self, state: Any, boundary_inputs: Any, dt: Any) -> Any:
+            v = 0.5 * R * sum(boundary_inputs.values())
+            x = state["x"] + v * dt * jnp.cos(state["heading"])
+            y = state["y"] + v * dt * jnp.sin(state["heading"])
+            return super().update(state, boundary_inputs, dt) | {"x": x, "y": y}
+
+    return Euler
+
+
+@benchmark(
+    142,
+    "A clothoid",
+    **ALGORITHM,
+    fault=Fault("each step straight along the heading at its start", _along_the_old_heading),
+    configuration=ROLLING
+    | {
+        "speed_m_per_s": 0.5,
+        "turn_rate_growth_rad_per_s2": 12.0,
+        "duration_s": 1.5,
+        "steps": [50, 100, 200, 400],
+    },
+    reference="SciPy's Fresnel integrals: x + i y = v ∫ e^{i g t²/2} dt.",
+    procedure=(
+        "Drive at constant speed with the turn rate of each step's middle.",
+        "Fit the order of the error of the end point.",
+    ),
+    covers=("the order in the step where the turn rate varies",),
+    excludes=("the turn rate's own sampling, which is up to the driver",),
+)
+def clothoid(Drive: Subject) -> Iterator[Finding]:
+    """x + i y = v ∫ e^{i g t²/2} dt"""
+    v, growth, T = 0.5, 12.0, 1.5
+    scale = np.sqrt(np.pi / growth)
+    S, C = fresnel(T / scale)
+    counts = (50, 100, 200, 400)
+    errors = []
+    for n in counts:
+        middle = T / n * (np.arange(n) + 0.5)
+        ours = run(kinematic(Drive), wheels(np.full(n, v), growth * middle), T / n)
+        gap = np.array([ours["x"][-1], ours["y"][-1]]) - v * scale * np.array([C, S])
+        errors.append(float(np.hypot(*gap)))
+    timesteps = tuple(T / n for n in counts)
+    what = "error of the end point (m)"
+    yield Convergence("timestep (s)", timesteps, what, {"arcs": tuple(errors)}, 2.0)
+    for i in range(3):
+        yield Measurement(
+            f"order from {counts[i]} to {counts[i + 1]} steps, distance from 2",
+            abs(order(timesteps[i : i + 2], errors[i : i + 2]) - 2),
+            limit=0.02,
+            why="the fourth-order term at the coarser step",
+        )
+
+
+COUNTS = (500, 1000, 2000)
+RATIOS = {"equal wheels": (1.0, 1.0), "unequal wheels": (1.05, 0.97)}
+
+
+@benchmark(
+    143,
+    "Chassis under wheel torques",
+    **ALGORITHM,
+    fault=halved("wheel_inertia_kg_m2"),
+    configuration=ROLLING
+    | CHASSIS
+    | {"wheel_torques_n_m": [2e-3, 1.2e-3], "wheel_radius_ratio": [1.05, 0.97], "timestep_s": 1e-3},
+    reference="Constant torques: (m + J_l + J_r) v' + W/2 (J_l - J_r) w' = tau_l/r_l + tau_r/r_r, "
+    "W/2 (J_l - J_r) v' + (Iz + W²/4 (J_l + J_r)) w' = W/2 (tau_l/r_l - tau_r/r_r) with "
+    "J_i = J_w/r_i². Varying torques: SciPy's `solve_ivp`, tolerance 1e-11.",
+    procedure=(
+        "Drive 300 steps at constant torques; compare velocities with v' t and w' t.",
+        "Drive 1 s at sinusoidal torques; compare the end point with SciPy's.",
+        "Halve the step twice and fit the order of the error.",
+    ),
+    covers=("masses and inertias, wheels of equal and unequal size", "the order of a step"),
+    excludes=("slip (MIME-VER-144)", "rolling resistance (in the tests)"),
+)
+def chassis(Drive: Subject) -> Iterator[Finding]:
+    """(m + 2 J_w/r²) v' = (tau_l + tau_r)/r,   (Iz + J_w W²/(2 r²)) w' = W (tau_l - tau_r)/(2 r)"""
+    timesteps, curves = tuple(1.0 / n for n in COUNTS), {}
+    for name, ratio in RATIOS.items():
+        node = dynamic(Drive, wheel_radius_ratio=ratio)
+        rl, rr = R * np.array(ratio)
+        Jl, Jr = JW / rl**2, JW / rr**2
+        mass = np.array(
+            [[M + Jl + Jr, W / 2 * (Jl - Jr)], [W / 2 * (Jl - Jr), IZ + W**2 / 4 * (Jl + Jr)]]
+        )
+        by_torque = np.linalg.solve(mass, [[1 / rl, 1 / rr], [W / 2 / rl, -W / 2 / rr]])
+        ours, t = run(node, np.tile([2e-3, 1.2e-3], (300, 1)), 1e-3), 1e-3 * np.arange(1, 301)
+        v, w = by_torque @ [2e-3, 1.2e-3]
+        yield Measurement(
+            f"relative error of the velocities, {name}",
+            largest([ours["forward_velocity"] / (v * t) - 1, ours["turn_rate"] / (w * t) - 1]),
+            limit=1e-12,
+            why="300 roundings",
+        )
+        curves[name] = _path_errors(node, by_torque)
+        yield Measurement(
+            f"order of the end point, distance from 1, {name}",
+            abs(order(timesteps, curves[name]) - 1),
+            limit=0.1,
+            why="the second-order term",
+        )
+    what = "error of the end point (m)"
+    yield Convergence("timestep (s)", timesteps, what, curves, 1.0)
+
+
+def _path_errors(node: Any, by_torque: np.ndarray) -> tuple[float, ...]:
+    def torque(t: Any) -> np.ndarray:
+        return np.array([2e-3 * np.sin(9 * t), 1.5e-3 * np.sin(7 * t)])
+
+    def slope(t: float, s: np.ndarray) -> list[float]:
+        return [s[3] * np.cos(s[2]), s[3] * np.sin(s[2]), s[4], *(by_torque @ torque(t))]
+
+    truth = solve_ivp(slope, (0, 1.0), np.zeros(5), rtol=1e-11, atol=1e-13).y[:2, -1]
+    errors = []
+    for n in COUNTS:
+        path = run(node, torque((np.arange(n) + 0.5) / n).T, 1.0 / n)
+        errors.append(float(np.hypot(path["x"][-1] - truth[0], path["y"][-1] - truth[1])))
+    return tuple(errors)

@@ -12,22 +12,11 @@ import pytest
 import mime
 from mime import Trajectory
 from mime.cli import main
+from motor_scenario import motor_scenario
 
-MOTOR = """
-[simulation]
-duration = 0.05
-timestep = 1e-4
-[nodes.rotor]
-type = "MotorNode"
-inertia_kg_m2 = 1e-4
-kt_n_m_per_a = 0.05
-r_ohm = 1.0
-l_henry = 1e-3
-damping_n_m_s = 5e-4
-command_mode = "voltage"
-[inputs."rotor.commanded_voltage"]
-kind = "constant"
-value = 5.0
+MOTOR = motor_scenario(
+    "duration = 0.05\ntimestep = 1e-4",
+    more="""
 [[plots]]
 title = "Speed & <current>"
 fields = ["rotor.rotor_angular_velocity", "rotor.current"]
@@ -36,7 +25,8 @@ name = "last speed"
 kind = "final"
 field = "rotor.rotor_angular_velocity"
 at_most = 100.0
-"""
+""",
+)
 
 
 def run(*arguments):
@@ -127,7 +117,9 @@ def test_a_figure_outside_its_limits_fails_the_run_and_keeps_its_results(cli, tm
 def test_a_run_that_diverges_says_where_and_keeps_what_came_before(cli, tmp_path):
     code, _, err = cli("run", "motor.toml", "--out", "here", "--set", "rotor.kt_n_m_per_a=1e9")
     assert code == 1
-    assert re.match(r"rotor\.\w+ is not finite at t = \S+ s; what was computed before is in ", err)
+    assert re.match(
+        r"rotor\.\w+ is not finite at t = \S+ s; what was computed before is kept in ", err
+    )
     assert "Traceback" not in err
     assert {path.name for path in (tmp_path / "here").iterdir()} == {"result.partial.nc"}
 
@@ -283,10 +275,41 @@ def test_a_demo_runs_every_scenario_into_one_page(cli, tmp_path, monkeypatch):
     code, out, _ = cli("demo", "--out", "demo")
     assert code == 0
     assert str(tmp_path / "demo" / "index.html") in out
+    assert (tmp_path / "demo" / "overview.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "demo" / "index.html").read_text()
     for name in small:
         assert (tmp_path / "demo" / name / "report.html").is_file()
         assert f'href="{name}/report.html"' in page
+
+
+def test_a_demo_goes_on_when_a_scenario_fails_and_says_which(cli, tmp_path, monkeypatch):
+    wild = (
+        (tmp_path / "motor.toml").read_text().replace("kt_n_m_per_a = 0.05", "kt_n_m_per_a = 1e9")
+    )
+    (tmp_path / "wild.toml").write_text(wild)
+    both = {"wild": tmp_path / "wild.toml", "tame": tmp_path / "motor.toml"}
+    monkeypatch.setattr("mime.scenarios.bundled.bundled_scenarios", lambda: both)
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "index.html").write_text("of an earlier demo")
+    code, out, _ = cli("demo", "--out", "demo")
+    assert code == 1
+    assert out.endswith("failed: wild\n")
+    page = (tmp_path / "demo" / "index.html").read_text()
+    assert "<h2>wild</h2><p>failed: rotor." in page
+    assert 'href="tame/report.html"' in page
+
+
+def test_an_assembly_is_listed_and_its_keys_are_shown(cli):
+    assert re.search(r"mouse +A maze-running mouse", cli("list", "assemblies")[1])
+    code, out, _ = cli("show", "mouse")
+    assert code == 0
+    for row in (
+        r"maze +required +a file, a drawing",
+        r"maze\.rows +16 +3 to 32",
+        r"range_noise_m +of the range sensors",
+        r"race\.top_speed_m_s +on straights",
+    ):
+        assert re.search(row, out), row
 
 
 def test_resuming_where_there_is_no_checkpoint_starts_anew(cli, tmp_path):

@@ -1,5 +1,6 @@
 """The `mime` command: calls a subcommand, and tells what went wrong without a traceback."""
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from mime.commands.errors import (
     UserMistakeError,
 )
 from mime.core.cache import enable_compilation_cache
-from mime.core.checkpoint import CheckpointError
 from mime.scenarios.problems import ScenarioError
 
 
@@ -25,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if words == ["--version"]:
         print(f"mime {mime.__version__}")
         return
+    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: no window system is asked
     enable_compilation_cache()
     code = _guarded(words, debug="--debug" in words)
     if code != OK:
@@ -39,7 +40,7 @@ def _guarded(words: list[str], debug: bool) -> int:
         with warnings.catch_warnings():
             setattr(warnings, "showwarning", _show_warning)  # noqa: B010  mypy forbids the plain way
             return dispatch(words)
-    except (KeyboardInterrupt, ScenarioError, UserMistakeError, CheckpointError) as error:
+    except (KeyboardInterrupt, ScenarioError, UserMistakeError) as error:
         if debug:
             raise
         return _say(_words(error), INTERRUPTED if isinstance(error, KeyboardInterrupt) else MISTAKE)

@@ -2,24 +2,9 @@
 
 import pytest
 
-MOTOR = """
-[simulation]
-duration = 0.01
-timestep = 1e-4
+from motor_scenario import motor_scenario
 
-[nodes.rotor]
-type = "MotorNode"
-inertia_kg_m2 = 1e-4
-kt_n_m_per_a = 0.05
-r_ohm = 1.0
-l_henry = 1e-3
-damping_n_m_s = 5e-4
-command_mode = "voltage"
-
-[inputs."rotor.commanded_voltage"]
-kind = "constant"
-value = 5.0
-"""
+MOTOR = motor_scenario()
 
 
 @pytest.fixture

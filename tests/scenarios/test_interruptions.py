@@ -12,25 +12,12 @@ import pytest
 from mime import Trajectory
 from mime.cli import main
 from mime.core.checkpoint import read_header
+from motor_scenario import motor_scenario
 
-LONG = """
-[simulation]
-duration = 800.0
-timestep = 1e-5
-every = 16_000
-[nodes.rotor]
-type = "MotorNode"
-inertia_kg_m2 = 1e-4
-kt_n_m_per_a = 0.05
-r_ohm = 1.0
-l_henry = 1e-3
-damping_n_m_s = 5e-4
-command_mode = "voltage"
-[inputs."rotor.commanded_voltage"]
-kind = "sine"
-amplitude = 5.0
-frequency_hz = 1.7
-"""
+LONG = motor_scenario(
+    "duration = 800.0\ntimestep = 1e-5\nevery = 16_000",
+    'kind = "sine"\namplitude = 5.0\nfrequency_hz = 1.7',
+)
 
 
 @pytest.fixture

@@ -57,6 +57,46 @@ def test_a_component_and_an_error_between_two_fields():
     assert error == pytest.approx(np.sqrt((vector**2).mean()), abs=1e-15)
 
 
+def test_distances_are_lengths_of_vectors():
+    ahead = np.stack([np.cos(T), np.sin(T), T], 1)
+    run = trajectory(y=ahead, z=np.stack([0 * T, 0 * T, T], 1))
+    for kind in ("rms_distance", "max_distance"):
+        assert figure(run, kind=kind, reference="n.z").value == pytest.approx(1.0)
+        flat = {"field": "n.y[1:3]", "reference": "n.z[1:]", "after": 0.01}
+        wanted = np.abs(np.sin(T[T >= 0.01]))
+        expected = wanted.max() if kind == "max_distance" else np.sqrt((wanted**2).mean())
+        assert figure(run, kind=kind, **flat).value == pytest.approx(expected)
+
+
+def test_a_lag_compares_with_what_was_earlier():
+    run = trajectory(y=np.sin(T - 0.25), z=np.sin(T))
+    assert figure(run, kind="max_distance", reference="n.z").value > 0.2
+    late = figure(run, kind="max_distance", reference="n.z", lag=0.25)
+    # Straight lines between samples of 1 ms are off by no more than 1e-6 / 8.
+    assert late.value < 1.3e-7
+
+
+def test_a_count_is_how_often_a_field_leaves_zero():
+    y = np.zeros_like(T)
+    assert figure(trajectory(y=y), kind="count").value == 0
+    y[0] = y[10:20] = y[-1] = 1.0
+    assert figure(trajectory(y=y), kind="count").value == 3
+    assert figure(trajectory(y=y), kind="count", after=0.015).value == 2
+    assert figure(trajectory(y=y), kind="count").unit == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "factor"),
+    [("max", "deg", 180 / np.pi), ("max", "mrad", 1e3), ("time_of_max", "ms", 1e3)],
+)
+def test_a_figure_and_its_limits_are_in_the_unit_asked_for(kind, unit, factor):
+    plain = figure(trajectory(y=Y), kind=kind)
+    shown = figure(trajectory(y=Y), kind=kind, unit=unit, at_most=plain.value * factor * 1.001)
+    assert shown.value == pytest.approx(factor * plain.value)
+    assert (shown.unit, shown.ok) == (unit, True)
+    assert shown.limits.endswith(f" {unit}")
+
+
 def test_a_step_response_has_python_controls_figures():
     system = control.tf([4.0], [1.0, 0.8, 4.0])
     expected = control.step_info(system, T=np.r_[0.0, T])

@@ -218,6 +218,47 @@ def test_a_table_that_does_not_fit_the_graph_is_told_with_its_line(write, add, e
     assert any(problem.startswith(expected) for problem in found), found
 
 
+NEW = """
+[[figures_of_merit]]
+name = "x"
+kind = "max"
+field = "rotor.current"
+unit = "V"
+[[figures_of_merit]]
+name = "y"
+kind = "max_distance"
+field = "rotor.rotor_pose_world[0:3]"
+reference = "rotor.rotor_pose_world[3:]"
+[[figures_of_merit]]
+name = "z"
+kind = "max"
+field = "rotor.rotor_pose_world[5:9]"
+[[plots]]
+title = "nothing"
+[[plots]]
+fields = ["rotor.current", "rotor.rotor_angle"]
+unit = "mm"
+against = ["rotor.current"]
+minus = ["rotor.rotor_angle", "rotor.rotor_pose_world"]
+"""
+TOLD = [
+    "23: figures_of_merit[0].unit: 'A' cannot be shown in 'V', expected one of 'A', 'mA'",
+    "28: figures_of_merit[1].reference: has shape (4,) in 'm', the field (3,) in 'm'",
+    "32: figures_of_merit[2].field: rotor.rotor_pose_world has shape (7,); there is no component "
+    "[5:9]",
+    "33: plots[0]: key 'fields' is missing (or 'drawing', of an assembly)",
+    "37: plots[1].unit: 'A' cannot be shown in 'mm' (did you mean 'mA'?), expected one of 'A', "
+    "'mA'",
+    "38: plots[1].against: must be one for each of 2 fields, got ['rotor.current']",
+    "39: plots[1].minus[0]: has shape () in 'rad', the field () in 'A'",
+    "39: plots[1].minus[1]: has shape (7,) in 'm', the field () in 'rad'",
+]
+
+
+def test_units_parts_and_comparisons_that_do_not_fit_are_told(write):
+    assert problems(write(add=NEW)) == [f"motor.toml:{line}" for line in TOLD]
+
+
 ARM_CASES = {
     "missing file": (
         {"model:planar_arm_3link": "no.urdf"},

@@ -1,6 +1,7 @@
 """`mime demo`: every bundled scenario, and one page with their pictures."""
 
 import os
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,9 @@ def demo(
 ) -> int:
     """Run all bundled scenarios and write one page with their pictures."""
     del debug  # `main` looks for it
-    from mime.commands.execution import CHECKPOINT, command_line, execute, prepare, write_bytes
+    from mime.commands.execution import command_line, execute
+    from mime.commands.output import CHECKPOINT, prepare, write_bytes
+    from mime.reporting.overview import overview
     from mime.reporting.report import page
     from mime.reporting.summary import figures_table, wide_console
     from mime.scenarios.bundled import bundled_scenarios
@@ -28,7 +31,9 @@ def demo(
 
     console = wide_console()
     prepare(out)
-    sections, failed = [], []
+    index = out / "index.html"
+    index.unlink(missing_ok=True)  # of an earlier demo: until this one has ended there is no page
+    sections, failed, pictures = [], [], []
     for name, file in bundled_scenarios().items():
         scenario, folder = load_scenario(file), out / name
         console.print(f"[bold]{scenario.title}[/bold]")
@@ -39,12 +44,15 @@ def demo(
         except RunFailedError as error:
             console.print(f"  failed: {error}", markup=False)
             failed.append(name)
+            sections.append(f"<h2>{escape(scenario.title)}</h2><p>failed: {escape(str(error))}</p>")
             continue
         if not outcome.ok:
             failed.append(name)
         console.print(figures_table(outcome.figures))
         sections.append(_section(name, scenario, outcome))
-    index = out / "index.html"
+        pictures.append((scenario.title, outcome.plots[0][1]))
+    if pictures:
+        write_bytes(out / "overview.png", overview(pictures))
     write_bytes(index, page("MIME: bundled scenarios", "\n".join(sections)).encode())
     console.print(f"\nall of it: {os.path.abspath(index)}", soft_wrap=True)
     if failed:
@@ -53,8 +61,6 @@ def demo(
 
 
 def _section(name: str, scenario: "Scenario", outcome: "Outcome") -> str:
-    from html import escape
-
     from mime.reporting.numbers import with_unit
     from mime.reporting.report import image, table
 

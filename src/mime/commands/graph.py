@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from mime.commands.errors import OK, UserMistakeError
+from mime.commands.errors import OK, RunFailedError, UserMistakeError
 from mime.commands.run import Overrides, Scenario
 
 
@@ -65,5 +65,10 @@ def _write_picture(figure: object, path: Path) -> None:
     kind = path.suffix.removeprefix(".").lower()
     if kind not in ("svg", "png"):
         raise UserMistakeError(f"{path}: must end in .svg or .png")
-    write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=130))  # type: ignore[attr-defined]
+    try:
+        write_atomically(path, lambda part: figure.savefig(part, format=kind, dpi=130))  # type: ignore[attr-defined]
+    except FileNotFoundError:  # says which folder is not there
+        raise
+    except OSError as error:
+        raise RunFailedError(f"cannot write {path}: {error.strerror or error}") from error
     print(f"wrote {path}")

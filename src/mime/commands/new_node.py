@@ -18,7 +18,7 @@ def new_node(
     out: Annotated[Path, tyro.conf.arg(metavar="DIR", help="folder")] = Path("."),
 ) -> int:
     """Write the skeleton of a node: NAME.py, test_NAME.py and NAME.md."""
-    from mime.commands.execution import prepare, write_bytes
+    from mime.commands.output import prepare, write_bytes
 
     module, cls = _names(name)
     templates = resources.files("mime.commands") / "templates"

@@ -2,11 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from mime.commands.errors import FAILED, OK
+
+if TYPE_CHECKING:
+    from mime.core.trajectory import Trajectory
+    from mime.scenarios.merits import Figure
 
 Scenario = Annotated[
     str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO", help="file or bundled name")
@@ -33,7 +37,8 @@ def run(
 ) -> int:
     """Run a scenario; write result.nc, plots and report.html to a folder."""
     del debug  # `main` looks for it
-    from mime.commands.execution import REPORT, command_line, execute
+    from mime.commands.execution import command_line, execute
+    from mime.commands.output import REPORT
     from mime.reporting.summary import fields_table, figures_table, wide_console
     from mime.scenarios.bundled import find_scenario
     from mime.scenarios.loader import load_scenario
@@ -41,6 +46,17 @@ def run(
     loaded = load_scenario(find_scenario(scenario), set)
     folder = out or Path("mime_output") / loaded.name
     command = command_line(scenario, set, out)
+    console = wide_console()
+    console.quiet = quiet
+
+    def tell(trajectory: "Trajectory", figures: "list[Figure]") -> None:
+        simulation = loaded.tables.simulation
+        console.print(f"{loaded.title}: {simulation.duration:g} s in {loaded.steps:,} steps\n")
+        console.print(fields_table(trajectory))
+        if figures:
+            console.print()
+            console.print(figures_table(figures))
+
     outcome = execute(
         loaded,
         folder,
@@ -48,16 +64,9 @@ def run(
         resume=resume,
         progress=not quiet,
         checkpoint_seconds=checkpoint_seconds,
+        tell=tell,
     )
-    if not quiet:
-        console = wide_console()
-        simulation = loaded.tables.simulation
-        console.print(f"{loaded.title}: {simulation.duration:g} s in {loaded.steps:,} steps\n")
-        console.print(fields_table(outcome.trajectory))
-        if outcome.figures:
-            console.print()
-            console.print(figures_table(outcome.figures))
-        console.print(f"\nreport: {folder / REPORT}", soft_wrap=True)
+    console.print(f"\nreport: {folder / REPORT}", soft_wrap=True)
     if outcome.ok:
         return OK
     outside = [figure.name for figure in outcome.figures if not figure.ok]

@@ -113,6 +113,21 @@ def _per_joint(name: str, limit: Any, q: Array) -> Array:
     return jnp.broadcast_to(value, q.shape)
 
 
+CLOCK = {
+    "elapsed_time": Output((), "s", "t since the start"),
+    "clock_remainder": Output((), "s", "what rounding has taken from t so far"),
+}
+"""The state of a node with a clock of its own."""
+
+
+def tick(state: State, dt: float | Scalar) -> State:
+    """t_{n+1} = t_n + dt, summed after Kahan: 1e5 steps in single precision add up to 100 s."""
+    t = state["elapsed_time"]
+    step = dt + state["clock_remainder"]
+    t_next = t + step
+    return {"elapsed_time": t_next, "clock_remainder": step - (t_next - t)}
+
+
 class JointTrajectoryNode(Node):
     """q_des(t), q̇_des(t), q̈_des(t): a jerk-limited trajectory through waypoints, by its own clock.
 
@@ -128,7 +143,9 @@ class JointTrajectoryNode(Node):
             r"q_i(t) = q_i^{k} + x_i((t - t_k) T_i / T), \quad T = \max_i T_i",
             r"|\dot x_i| \le v_i, \quad |\ddot x_i| \le a_i, \quad |\dddot x_i| \le j_i",
         ),
-        discretisation=(r"t_{n+1} = t_n + \Delta t; the S-curves are evaluated in closed form.",),
+        discretisation=(
+            r"t_{n+1} = t_n + \Delta t; \quad \text{the S-curves are evaluated in closed form}",
+        ),
         assumptions=(
             "Every move begins and ends at rest.",
             "Joints start and stop together: the faster ones are stretched in time.",
@@ -186,6 +203,11 @@ class JointTrajectoryNode(Node):
             self.waypoints, self.velocity_limits, self.acceleration_limits, self.jerk_limits
         )
 
+    @property
+    def first_joint_angles(self) -> Float[Array, " joints"]:
+        """Where the arm should be at t = 0."""
+        return self.waypoints[0]
+
     def boundary_input_spec(self) -> dict[str, Input]:
         return {}
 
@@ -198,20 +220,14 @@ class JointTrajectoryNode(Node):
         }
 
     def state_spec(self) -> dict[str, Output]:
-        return {
-            "elapsed_time": Output((), "s", "t since the start"),
-            "clock_remainder": Output((), "s", "what rounding has taken from t so far"),
-        }
+        return CLOCK
 
     def observable_fields(self) -> list[str]:
         return ["elapsed_time"]
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        """t_{n+1} = t_n + dt, summed after Kahan: 1e5 steps in single precision add up to 100 s."""
-        t = state["elapsed_time"]
-        step = dt + state["clock_remainder"]
-        t_next = t + step
-        return {"elapsed_time": t_next, "clock_remainder": step - (t_next - t)}
+        """t_{n+1} = t_n + dt"""
+        return tick(state, dt)
 
     def compute_boundary_fluxes(
         self, state: State, boundary_inputs: Values, dt: float | Scalar

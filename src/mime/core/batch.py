@@ -1,13 +1,11 @@
 """`simulation.run_batch`: many variants of a graph in one program, on all cores.
 
-The batch is the last axis of every array inside the loop, so that each scalar of the physics is one
-contiguous lane of members, and is cut into equal blocks, one a thread: XLA releases Python's lock.
+The batch is cut into equal blocks, one a thread: XLA releases Python's lock.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 import jax
@@ -15,23 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from mime.core.folding import jit_folding
-from mime.core.program import OPTIONS, compiler_options
+from mime.core.batch_programs import PROGRAMS, batch_program, fields_of
 from mime.core.progress import Pace, progress_bar
-from mime.core.recording import Recorded, Selection, labels, observe, parameter_values, sample_bytes
-from mime.core.rollout import Outputs, Step, chunk, observe_again, watched_nodes
+from mime.core.recording import Recorded, Selection, labels, parameter_values, sample_bytes
 from mime.core.run import check_finite_inputs, count_steps
-from mime.core.signals import Inputs, Signals, sample
+from mime.core.signals import Inputs
 from mime.core.simulation import ConvergenceWarning, Simulation
 from mime.core.spec import InputError
-from mime.core.stacking import without_fusion
-from mime.core.step import SimulationState, advance
+from mime.core.step import SimulationState
 from mime.core.text import warn_user
 from mime.core.trajectory import Divergence, Trajectory
 from mime.core.variants import Block, Variants, Varied
 
 _BUFFER_BYTES = 2**25
-_SMALLEST_BLOCK = 64
+_SMALLEST_BLOCK = {"lanes": 64, "one by one": 1}
 """Members a thread is worth starting for."""
 
 
@@ -81,9 +76,10 @@ class _BatchJob:
         self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
-        size = variants.size
-        wanted = threads or os.cpu_count() or 1
-        self.threads = max(1, min(wanted, size // _SMALLEST_BLOCK)) if threads is None else wanted
+        size, wanted = variants.size, threads or os.cpu_count() or 1
+        kind = batch_program(variants.shared)
+        most = size // _SMALLEST_BLOCK[kind]
+        self.threads = max(1, min(wanted, most)) if threads is None else wanted
         length = -(-size // self.threads)
         # Equal blocks share one program: the last one is filled up with its last member.
         members = [
@@ -97,8 +93,7 @@ class _BatchJob:
         self.static = {"selection": selection, "axes": self.axes, "every_step": every == 1}
         # The caller's `jax.enable_x64` holds in the caller's thread only.
         self.double = jnp.result_type(float) == jnp.float64
-        one_state = variants.simulation.init_state()
-        self.program = _PROGRAMS[compiler_options(self.blocks[0].shared, one_state, length)]
+        self.program = PROGRAMS[kind]
 
     def finish(self, progress: bool) -> Trajectory:
         """Run all blocks to the end, side by side."""
@@ -161,7 +156,7 @@ class _BatchJob:
             first + self.every * np.arange(1, self.steps // self.every + 1)
         ) * simulation.timestep
         join = lambda *x: jnp.moveaxis(jnp.concatenate(x, -1)[..., :size], -1, 0)  # noqa: E731
-        parts = [_fields(block.state) for block in self.blocks]
+        parts = [fields_of(block.state) for block in self.blocks]
         stacked = SimulationState(self.blocks[0].state.step, *jax.tree.map(join, *parts))
         parameters = parameter_values(simulation.nodes)
         varied = []
@@ -175,89 +170,6 @@ class _BatchJob:
         return Trajectory(
             times, fields, units, descriptions, parameters, tuple(varied), size, stacked, diverged
         )
-
-
-def _batched_step(
-    shared: Simulation, parameters: Any, signals: Signals, start: Array, axes: Any
-) -> Step:
-    """`advance` for a block: the batch is the last axis of all but the step counter."""
-    input_axes = {node: dict(fields) for node, fields in axes}
-
-    @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
-    def one(state: SimulationState) -> tuple[SimulationState, Any, Any]:
-        def member(parameters: Any, fields: Any, external: Any) -> Any:
-            nodes = shared.with_parameters(parameters).nodes
-            member_state = SimulationState(state.step, *fields)
-            after, fluxes, given = advance(nodes, shared.wiring, member_state, external)
-            return _fields(after), fluxes, given
-
-        external = sample(signals, state.step - start, shared.time_at(state.step))
-        mapped = jax.vmap(member, in_axes=(-1, -1, input_axes), out_axes=-1)
-        after, fluxes, given = mapped(parameters, _fields(state), external)
-        return SimulationState(state.step + 1, *after), fluxes, given
-
-    return one
-
-
-def _fields(state: SimulationState) -> tuple[Any, Any, Any]:
-    """All of a state that has a batch axis."""
-    return state.nodes, state.held, state.coupling
-
-
-def _block(
-    shared: Simulation,
-    parameters: Any,
-    state: SimulationState,
-    signals: Signals,
-    start: Array,
-    records: Array,
-    stride: Array,
-    *,
-    selection: Selection,
-    axes: Any,
-    capacity: int,
-    every_step: bool,
-) -> tuple[SimulationState, Outputs]:
-    def for_members(observe_one: Callable[..., Outputs]) -> Callable[..., Outputs]:
-        def look(state: SimulationState, *rest: Any) -> Outputs:
-            def member(parameters: Any, fields: Any, *rest: Any) -> Outputs:
-                member_state = SimulationState(state.step, *fields)
-                return observe_one(shared.with_parameters(parameters), member_state, *rest)
-
-            mapped = jax.vmap(member, in_axes=-1, out_axes=-1)
-            return mapped(parameters, _fields(state), *rest)
-
-        return look
-
-    return chunk(
-        _batched_step(shared, parameters, signals, start, axes),
-        for_members(lambda sim, *now: observe(sim.nodes, selection, *now)),
-        for_members(lambda sim, *after: observe_again(sim, selection, *after)),
-        watched_nodes(shared, selection),
-        state,
-        records,
-        stride,
-        capacity,
-        every_step,
-    )
-
-
-_STATIC = ("selection", "axes", "capacity", "every_step")
-
-
-def _unfused_block(*args: Any, **options: Any) -> tuple[SimulationState, Outputs]:
-    with without_fusion():
-        return _block(*args, **options)
-
-
-_PROGRAMS = {
-    name: jit_folding(
-        _unfused_block if name == "unfused" else _block,
-        static_argnames=_STATIC,
-        compiler_options=options,
-    )
-    for name, options in OPTIONS.items()
-}
 
 
 def _find_divergence(

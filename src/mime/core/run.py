@@ -14,7 +14,6 @@ from mime.core import checkpoint as checkpoints
 from mime.core.checkpoint import CheckpointError, Progress
 from mime.core.divergence import all_finite, is_finite, locate
 from mime.core.folding import jit_folding
-from mime.core.program import OPTIONS, compiler_options
 from mime.core.progress import Pace, progress_bar
 from mime.core.recording import Recorded, Selection, labels, observe, parameter_values, sample_bytes
 from mime.core.rollout import Outputs, chunk, observe_again, stepper, watched_nodes
@@ -142,7 +141,6 @@ class _Job:
             1, min(_MOST_RECORDS, _BUFFER_BYTES // sample_bytes(simulation.nodes, selection))
         )
         self.capacity = min(max(wanted, _FEWEST_RECORDS), most)
-        self.program = _PROGRAMS[compiler_options(simulation, start, members=1)]
         _, outputs = self._call(0, 0)  # compiles
         self.treedef = jax.tree.structure(outputs)
         leaves = jax.tree.leaves(outputs)
@@ -203,7 +201,7 @@ class _Job:
         pace.made(records * stride)
 
     def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs]:
-        return self.program(
+        return _program(
             self.simulation,
             self.state,
             self.signals,
@@ -279,9 +277,4 @@ def _chunk(
     )
 
 
-_PROGRAMS = {
-    name: jit_folding(
-        _chunk, static_argnames=("selection", "capacity", "every_step"), compiler_options=options
-    )
-    for name, options in OPTIONS.items()
-}
+_program = jit_folding(_chunk, static_argnames=("selection", "capacity", "every_step"))

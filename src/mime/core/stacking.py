@@ -1,8 +1,6 @@
 """Arrays made of scalars, in the form that XLA's CPU compiler handles well."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,26 +9,15 @@ import numpy as np
 from jaxtyping import Array
 
 _MOST_SELECTS = 32
-_unfused: ContextVar[bool] = ContextVar("unfused", default=False)
-
-
-@contextmanager
-def without_fusion() -> Iterator[None]:
-    """Trace for a program that XLA compiles without fusion, where a concatenation is one copy."""
-    token = _unfused.set(True)
-    try:
-        yield
-    finally:
-        _unfused.reset(token)
 
 
 def stack_scalars(scalars: Sequence[Any]) -> Array:
-    """`jnp.stack` of scalars, as a chain of selects when they are few and XLA fuses.
+    """`jnp.stack` of scalars, as a chain of selects when they are few.
 
     XLA's CPU compiler fuses a concatenation with the code that makes its operands, and evaluates
     what they share anew for each: on a 7-axis arm a step of the dynamics took 880 µs instead of 5.
     """
-    if len(scalars) > _MOST_SELECTS or _unfused.get():
+    if len(scalars) > _MOST_SELECTS:
         return jnp.stack([jnp.asarray(x) for x in scalars])
     dtype = jnp.result_type(*scalars)
     index = jax.lax.iota(np.int32, len(scalars))

@@ -1,7 +1,6 @@
 """One step of a graph, traced: the schedule, the gathering of inputs, rates and coupling groups."""
 
 from collections.abc import Callable, Mapping
-from itertools import groupby
 from typing import Any
 
 import equinox as eqx
@@ -41,12 +40,11 @@ def advance(
 ) -> tuple[SimulationState, dict[str, State], dict[str, dict[str, Any]]]:
     """One step along the schedule: the new state, and the fluxes and inputs of every node."""
     step = _Step(elements, wiring, state, external)
-    for (is_group, _), stages in groupby(wiring.schedule, key=wiring.kind):
-        if is_group:
-            for group in stages:
-                step.group(group)
+    for firing in wiring.firings():
+        if isinstance(firing, CouplingGroup):
+            step.group(firing)
         else:
-            step.singles(tuple(stages))
+            step.singles(firing)
     held = {
         name: {field: step.fluxes[name][field] for field in kept}
         for name, kept in state.held.items()
@@ -97,7 +95,8 @@ class _Step:
         earlier = dict(self.fluxes)
 
         def fire() -> tuple[dict[str, State], dict[str, State]]:
-            after, fluxes = {}, {}
+            after: dict[str, State] = {}
+            fluxes: dict[str, State] = {}
             for name in names:
                 given = self._gather(name, earlier | fluxes)
                 after[name], fluxes[name] = _fire(self.elements[name], start[name], given)

@@ -65,6 +65,7 @@ class Variants:
         if self.size < 1:
             raise InputError(f"a batch needs at least one member, got {self.size}")
         self._sort_inputs(inputs)
+        self.shared = simulation.with_parameters(self.parameters[False])
 
     def _parameter_shape(self, node: str, name: str) -> tuple[int, ...]:
         value: Any = self.simulation.nodes[node]
@@ -165,7 +166,7 @@ class Variants:
                 n: {f: jnp.asarray(x[members]) for f, x in v.items()} for n, v in values.items()
             }
 
-        shared = self.simulation.with_parameters(self.parameters[False])
+        shared = self.shared
         parameters = take(self.parameters[True])
         state = _initial_states(
             shared, parameters, take(self.initial[True]), self.initial[False], size=len(members)

@@ -81,10 +81,18 @@ class Wiring:
         """Steps from one firing of the node to the next."""
         return dict(self.periods)[node]
 
-    def kind(self, stage: Stage) -> tuple[bool, int]:
-        """Whether a stage is a coupling group, and its period: what fires together has one kind."""
-        is_group = isinstance(stage, CouplingGroup)
-        return is_group, self.period(stage.members[0] if is_group else stage)
+    def firings(self) -> list[CouplingGroup | tuple[str, ...]]:
+        """The schedule, with neighbours of one rate joined: what fires together."""
+        found: list[CouplingGroup | tuple[str, ...]] = []
+        for stage in self.schedule:
+            last = found[-1] if found else None
+            if isinstance(stage, CouplingGroup):
+                found.append(stage)
+            elif isinstance(last, tuple) and self.period(last[0]) == self.period(stage):
+                found[-1] = (*last, stage)
+            else:
+                found.append((stage,))
+        return found
 
     def edges_into(self, node: str) -> tuple[Edge, ...]:
         """The edges that end at a node."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _BOX, _PITCH, _ROW = 2.4, 5.0, 1.9
 _INCHES = 0.55
+Point = tuple[float, float]
 
 
 def graph_text(scenario: Scenario) -> str:
@@ -70,6 +71,7 @@ def draw_graph(scenario: Scenario) -> "Figure":
                 boxstyle="round,pad=0.05",
                 facecolor="#eaf1fb",
                 edgecolor="#3b6ea8",
+                zorder=2,
             )
         )
         axis.text(x, y + 0.17, name, ha="center", va="center", fontsize=10, weight="bold")
@@ -87,18 +89,18 @@ def _draw_edges(axis: Any, simulation: Simulation, place: dict[str, tuple[int, i
     bundles: dict[tuple[str, str, bool], list[Edge]] = {}
     for edge in _edges(simulation):
         bundles.setdefault((edge.source, edge.target, edge.delay), []).append(edge)
+    taken = [(*_centre(at), _BOX, 1.0) for at in place.values()]
     depth = 0
-    for (source, target, delay), edges in bundles.items():
+    # Arrows ahead are short: their labels have the first choice.
+    ahead = sorted(bundles, key=lambda ends: place[ends[1]][0] <= place[ends[0]][0])
+    for source, target, delay in ahead:
+        edges = bundles[source, target, delay]
         (x0, y0), (x1, y1) = _centre(place[source]), _centre(place[target])
-        forward = x1 > x0
-        if forward:
+        if x1 > x0:
             start, end, bend = (x0 + _BOX / 2, y0), (x1 - _BOX / 2, y1), 0.0
-            middle = ((start[0] + end[0]) / 2, (y0 + y1) / 2)
         else:
             start, end = (x0, y0 - 0.5), (x1, y1 - 0.5)
-            distance = max(abs(x0 - x1), 1.0)
-            bend = -(0.9 + 0.45 * depth) / distance
-            middle = ((x0 + x1) / 2, min(y0, y1) - 0.5 - (0.45 + 0.22 * depth))
+            bend = -(0.9 + 0.45 * depth) / max(abs(x0 - x1), 1.0)
             depth += 1
         axis.add_patch(
             FancyArrowPatch(
@@ -111,11 +113,43 @@ def _draw_edges(axis: Any, simulation: Simulation, place: dict[str, tuple[int, i
                 color="#555555",
                 shrinkA=2,
                 shrinkB=2,
+                zorder=1,
             )
         )
         words = "\n".join(_label(edge) for edge in edges)
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-        axis.text(*middle, words, ha="center", va="center", fontsize=6.5, bbox=box)
+        style = {"ha": "center", "va": "center", "fontsize": 6.5, "bbox": box, "zorder": 4}
+        axis.text(*_free_place(start, end, bend, words, taken), words, **style)
+
+
+def _free_place(
+    start: Point,
+    end: Point,
+    bend: float,
+    words: str,
+    taken: list[tuple[float, float, float, float]],
+) -> Point:
+    """Where on the arrow, its middle first, a label covers no box and no other label."""
+    lines = words.splitlines()
+    width, height = 0.125 * max(map(len, lines)), 0.24 * len(lines)
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    turn = (start[0] + dx / 2 + bend * dy, start[1] + dy / 2 - bend * dx)  # of a quadratic Bézier
+    places = []
+    for s in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
+        a, b, c = (1 - s) ** 2, 2 * s * (1 - s), s**2
+        places.append(
+            (a * start[0] + b * turn[0] + c * end[0], a * start[1] + b * turn[1] + c * end[1])
+        )
+    free = [
+        (x, y)
+        for x, y in places
+        if all(
+            abs(x - u) > (width + w) / 2 or abs(y - v) > (height + h) / 2 for u, v, w, h in taken
+        )
+    ]
+    x, y = (free or places)[0]
+    taken.append((x, y, width, height))
+    return x, y
 
 
 def _label(edge: Edge) -> str:

@@ -1,14 +1,14 @@
 """The tables that `mime run` prints: figures of merit and recorded fields, with units."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mime.core.trajectory import Trajectory
-from mime.reporting.numbers import number, with_unit
-from mime.scenarios.merits import Figure
+if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
+    from mime.core.trajectory import Trajectory
+    from mime.scenarios.merits import Figure
 
 
 def wide_console() -> Console:
@@ -17,8 +17,10 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=140)
 
 
-def figures_table(figures: Sequence[Figure]) -> Table:
+def figures_table(figures: "Sequence[Figure]") -> Table:
     """Figures of merit with their limits."""
+    from mime.reporting.numbers import with_unit
+
     table = Table(title="figures of merit", title_justify="left", box=None, pad_edge=False)
     for heading, side in (("figure", "left"), ("value", "right"), ("limits", "left"), ("", "left")):
         table.add_column(heading, justify="right" if side == "right" else "left")
@@ -28,8 +30,10 @@ def figures_table(figures: Sequence[Figure]) -> Table:
     return table
 
 
-def fields_table(trajectory: Trajectory) -> Table:
+def fields_table(trajectory: "Trajectory") -> Table:
     """Least, largest and last value of every recorded field; of a vector over its components."""
+    from mime.reporting.numbers import number
+
     table = Table(title="recorded", title_justify="left", box=None, pad_edge=False)
     table.add_column("field")
     for heading in ("least", "largest", "last"):
@@ -41,6 +45,6 @@ def fields_table(trajectory: Trajectory) -> Table:
                 continue
             unit = trajectory.units[node][field] or "1"
             last = number(values[-1], 4) if values.ndim == 1 else f"({values[0].size} components)"
-            ends = number(np.min(values), 4), number(np.max(values), 4)
+            ends = number(values.min(), 4), number(values.max(), 4)
             table.add_row(f"{node}.{field}", *ends, last, unit)
     return table

@@ -1,7 +1,7 @@
 """pydantic's findings in the words of a scenario file: key, got, expected, nearest right name."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -9,6 +9,7 @@ from mime.core.text import nearest, quoted
 from mime.scenarios.merits import MERITS
 from mime.scenarios.problems import Path_, Source
 from mime.scenarios.tables import (
+    AssemblyTable,
     CouplingTable,
     EdgeTable,
     NodeTable,
@@ -18,17 +19,30 @@ from mime.scenarios.tables import (
 )
 from mime.scenarios.waveforms import WAVEFORMS
 
+Model = TypeVar("Model", bound=BaseModel)
+
 
 def checked_tables(data: Mapping[str, Any], source: Source) -> ScenarioTables | None:
     """The tables of a file, or None with every problem noted in `source`."""
+    tables = validated(ScenarioTables, data, source)
+    if tables is not None and not tables.nodes and not tables.assemblies:
+        source.add((), "nothing to simulate: add a table [nodes.NAME] or [assemblies.NAME]")
+        return None
+    return tables
+
+
+def validated(
+    model: type[Model], data: Mapping[str, Any], source: Source, at: Path_ = ()
+) -> Model | None:
+    """The table at a path of the file as its model, or None with every problem noted."""
     try:
-        return ScenarioTables.model_validate(dict(data))
+        return model.model_validate(dict(data))
     except ValidationError as error:
         told: set[Path_] = set()
         for entry in error.errors(include_url=False):
             path = _in_file(entry["loc"], data)
             if entry["type"] == "missing" or path not in told:  # once for all types of a union
-                source.add(path, _words(entry, path, data))
+                source.add((*at, *path), _words(entry, path, data, model))
                 told.add(path)
         return None
 
@@ -46,14 +60,15 @@ def _in_file(location: Sequence[str | int], data: Any) -> Path_:
     return tuple(path)
 
 
-def _words(entry: Any, path: Path_, data: Any) -> str:
+def _words(entry: Any, path: Path_, data: Any, model: type[BaseModel]) -> str:
     kind, context, got = entry["type"], entry.get("ctx", {}), entry["input"]
     last = str(entry["loc"][-1])
     if kind == "extra_forbidden":
-        known = _known_keys(path[:-1], data)
+        known = _known_keys(path[:-1], data, model)
         return f"unknown key{nearest(last, known)} (keys: {quoted(known)})"
     if kind == "missing":
-        given = [name for name in got if name not in _known_keys(path, data)] if got else []
+        known = _known_keys(path, data, model)
+        given = [name for name in got if name not in known] if got else []
         return f"key {last!r} is missing{_instead(last, given)}"
     if kind == "union_tag_not_found":
         return f"key 'kind' is missing, expected one of {quoted(_tags(path))}"
@@ -65,8 +80,9 @@ def _words(entry: Any, path: Path_, data: Any) -> str:
         names = [word.strip(" '") for word in context["expected"].replace(" or ", ",").split(",")]
         return f"must be {expected}, got {shown(got)}{nearest(str(got), names)}"
     if kind == "string_pattern_mismatch":
-        if path and path[0] == "nodes":
-            return "a node's name has letters, digits, _ and -, and begins with a letter"
+        if path and path[0] in ("nodes", "assemblies"):
+            whose = "a node" if path[0] == "nodes" else "an assembly"
+            return f"{whose}'s name has letters, digits, _ and -, and begins with a letter"
         return f"must be 'node.field' or 'node.field[component]', got {shown(got)}"
     if kind in ("model_type", "dict_type", "model_attributes_type"):
         return f"must be a table, got {shown(got)}"
@@ -84,25 +100,42 @@ def _tags(path: Path_) -> list[str]:
     return sorted(WAVEFORMS if path and path[0] == "inputs" else MERITS)
 
 
-def _known_keys(path: Path_, data: Any) -> list[str]:
+def _known_keys(path: Path_, data: Any, model: type[BaseModel]) -> list[str]:
     """The keys of the table at `path`."""
-    model: type[BaseModel] = ScenarioTables
+    if model is ScenarioTables:
+        model = _table_model(path, data)
+    else:
+        for part in path:
+            model = inner_model(model.model_fields[str(part)].annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model of a table, where a key takes one, if only among others."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(inner_model, get_args(annotation))), None)
+
+
+def _table_model(path: Path_, data: Any) -> type[BaseModel]:
     tables: dict[str, type[BaseModel]] = {
         "simulation": SimulationTable,
         "nodes": NodeTable,
+        "assemblies": AssemblyTable,
         "edges": EdgeTable,
         "coupling": CouplingTable,
         "plots": PlotTable,
     }
     if path and path[0] in tables:
-        model = tables[str(path[0])]
-    elif path and path[0] in ("inputs", "figures_of_merit"):
+        return tables[str(path[0])]
+    if path and path[0] in ("inputs", "figures_of_merit"):
         table = data
         for part in path:
             table = table[part]
         kinds: dict[str, Any] = {**WAVEFORMS, **MERITS}
-        model = kinds[table["kind"]]
-    return [field.alias or name for name, field in model.model_fields.items()]
+        model: type[BaseModel] = kinds[table["kind"]]
+        return model
+    return ScenarioTables
 
 
 def shown(value: Any) -> str:

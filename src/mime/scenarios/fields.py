@@ -1,19 +1,55 @@
-"""Names of fields in a scenario: `node.field`, `node.field[2]`, `node.field[0,2]`."""
+"""Names of fields in a scenario: `node.field`, `node.field[2]`, `node.field[0:3]`, `[0,2]`."""
 
+import math
 import re
 from typing import Annotated
 
+import numpy as np
 from pydantic import Field
 
-_FIELD = re.compile(r"([^\[\]]+)\.([^.\[\]]+)(?:\[(\d{1,6}(?:,\d{1,6})*)\])?")
+_PART = r"(?:\d{1,6}|\d{0,6}:\d{0,6})"
+_INDEX = rf"{_PART}(?:,{_PART})*"
+_FIELD = re.compile(rf"([^\[\]]+)\.([^.\[\]]+)(?:\[({_INDEX})\])?")
 
-FieldName = Annotated[str, Field(pattern=r"^[^\[\]]+\.[^.\[\]]+(\[\d{1,6}(,\d{1,6})*\])?$")]
+FieldName = Annotated[str, Field(pattern=rf"^[^\[\]]+\.[^.\[\]]+(\[{_INDEX}\])?$")]
+Index = tuple[int | slice, ...]
 
 
-def split_field(name: str) -> tuple[str, str, tuple[int, ...] | None]:
-    """Node, field, and the component's index, if one is named."""
+def split_field(name: str) -> tuple[str, str, Index | None]:
+    """Node, field, and the index of a component or of several, if there is one."""
     match = _FIELD.fullmatch(name)
     if match is None:
         raise ValueError(f"must be 'node.field' or 'node.field[component]', got {name!r}")
     node, field, index = match.groups()
-    return node, field, None if index is None else tuple(int(i) for i in index.split(","))
+    return node, field, None if index is None else tuple(_part(part) for part in index.split(","))
+
+
+def picked_shape(shape: tuple[int, ...], index: Index) -> tuple[int, ...] | None:
+    """The shape of what an index picks; None when it is not there."""
+    if len(index) != len(shape):
+        return None
+    picked = []
+    for part, length in zip(index, shape, strict=True):
+        if isinstance(part, int):
+            if part >= length:
+                return None
+        elif (count := len(range(length)[part])) and (part.stop or 0) <= length:
+            picked.append(count)
+        else:
+            return None
+    return tuple(picked)
+
+
+def component_names(name: str, shape: tuple[int, ...]) -> list[str]:
+    """A name for every number that a field's name stands for, in order; `shape` is the field's."""
+    node, field, index = split_field(name)
+    picked = np.arange(math.prod(shape)).reshape(shape)[index or ()].ravel()
+    places = [np.unravel_index(number, shape) for number in picked]
+    return [f"{node}.{field}[{','.join(map(str, at))}]" if at else name for at in places]
+
+
+def _part(words: str) -> int | slice:
+    first, colon, last = words.partition(":")
+    if not colon:
+        return int(first)
+    return slice(int(first) if first else None, int(last) if last else None)

@@ -9,13 +9,15 @@ from typing import Any
 
 import jax
 
+from mime.scenarios.assemblies import all_drawings, build_assemblies
 from mime.scenarios.checking import checked_tables
 from mime.scenarios.nodes import build_nodes, check_types
 from mime.scenarios.overrides import apply
 from mime.scenarios.positions import key_lines
 from mime.scenarios.problems import ScenarioError, Source
+from mime.scenarios.recorded import recorded_fields
 from mime.scenarios.scenario import Scenario
-from mime.scenarios.wanted import check_steps, initial_state, recorded_fields, waveforms
+from mime.scenarios.wanted import check_steps, initial_state, waveforms
 from mime.scenarios.wires import build_graph
 
 _LARGEST_FILE_BYTES = 2**22
@@ -44,16 +46,19 @@ def _load(file: Path, text: str, overrides: Sequence[str]) -> Scenario:
     assert tables is not None
     with jax.enable_x64(tables.simulation.precision == "double"):
         nodes = build_nodes(tables, source)
-        graph, simulation = build_graph(tables, nodes, source)
+        assembled = build_assemblies(tables, source)
+        graph, simulation = build_graph(tables, nodes, assembled, source)
         if simulation is None:
             source.stop_if_any()
         assert simulation is not None
-        record = recorded_fields(tables, simulation, source)
+        drawings = all_drawings(assembled)
+        record = recorded_fields(tables, simulation, drawings, source)
         check_steps(tables, simulation, record, source)
-        state = initial_state(tables, simulation, source)
+        state = initial_state(tables, simulation, assembled, source)
         inputs = waveforms(tables, simulation, source)
         source.stop_if_any()
-    return Scenario(file, text, tuple(overrides), tables, graph, simulation, inputs, state, record)
+    parts = tables, graph, simulation, inputs, state, record, drawings
+    return Scenario(file, text, tuple(overrides), *parts)
 
 
 def _read(file: Path) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mime.core.trajectory import Trajectory
 from mime.scenarios.fields import FieldName, split_field
+from mime.scenarios.units import factor
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -23,11 +24,17 @@ class _Merit(BaseModel):
     """Seconds; samples before it do not count, and times are measured from it."""
     at_least: Finite | None = None
     at_most: Finite | None = None
+    unit: str | None = None
+    """Of the figure and its limits, where it is not the field's."""
 
     @property
     def needs_one_component(self) -> bool:
         """True when the figure of a vector would be none."""
         return True
+
+    def own_unit(self, field_unit: str) -> str:
+        """The figure's unit, unless another is asked for."""
+        return field_unit
 
 
 class Statistic(_Merit):
@@ -45,6 +52,18 @@ class TimeOfMax(_Merit):
 
     kind: Literal["time_of_max"]
 
+    def own_unit(self, field_unit: str) -> str:
+        return "s"
+
+
+class Count(_Merit):
+    """How often the field leaves zero."""
+
+    kind: Literal["count"]
+
+    def own_unit(self, field_unit: str) -> str:
+        return ""
+
 
 class Response(_Merit):
     """Of a step from y0 (the sample at `after`) to y1 (`target`, else the last sample)
@@ -58,24 +77,37 @@ class Response(_Merit):
     target: Finite | None = None
     band: Annotated[float, Field(gt=0, lt=1)] = 0.02
 
+    def own_unit(self, field_unit: str) -> str:
+        return "%" if self.kind == "overshoot" else "s"
 
-class RmsError(_Merit):
-    """Root mean square of field - reference, both recorded; of vectors: over all components."""
 
-    kind: Literal["rms_error"]
+class Comparison(_Merit):
+    """Of e(t) = field(t) - reference(t - lag), both recorded
+
+    rms_error      root mean square over time and components
+    rms_distance   root mean square over time of |e|, the length of the vector
+    max_distance   the largest |e|
+    """
+
+    kind: Literal["rms_error", "rms_distance", "max_distance"]
     reference: FieldName
+    lag: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Seconds by which the field tells of an earlier time than the reference."""
 
     @property
     def needs_one_component(self) -> bool:
         return False
 
 
-FigureOfMerit = Annotated[Statistic | TimeOfMax | Response | RmsError, Field(discriminator="kind")]
+FigureOfMerit = Annotated[
+    Statistic | TimeOfMax | Count | Response | Comparison, Field(discriminator="kind")
+]
 MERITS: dict[str, type[_Merit]] = {
     **dict.fromkeys(("final", "max", "min", "rms", "mean"), Statistic),
     "time_of_max": TimeOfMax,
     **dict.fromkeys(("settling_time", "rise_time", "overshoot"), Response),
-    "rms_error": RmsError,
+    "count": Count,
+    **dict.fromkeys(("rms_error", "rms_distance", "max_distance"), Comparison),
 }
 
 
@@ -95,16 +127,21 @@ def evaluate(merit: Any, trajectory: Trajectory) -> Figure:
     time = trajectory.time
     values = pick(trajectory, merit.field)
     kept = time >= merit.after
-    unit = unit_of(trajectory, merit.field)
-    if merit.kind == "rms_error":
-        error = (values - pick(trajectory, merit.reference))[kept]
-        value = _root_mean_square(error)
+    own = merit.own_unit(unit_of(trajectory, merit.field))
+    unit = own if merit.unit is None else merit.unit
+    if isinstance(merit, Comparison):
+        earlier = _earlier(time, pick(trajectory, merit.reference), merit.lag)
+        value = _compared(merit.kind, (values - earlier)[kept & (time - merit.lag >= time[0])])
     elif merit.kind in ("settling_time", "rise_time", "time_of_max"):
-        value, unit = _time(merit, time, values), "s"
+        value = _time(merit, time, values)
     elif merit.kind == "overshoot":
-        value, unit = _overshoot(merit, time, values), "%"
+        value = _overshoot(merit, time, values)
+    elif merit.kind == "count":
+        away = values[kept] != 0
+        value = float(np.count_nonzero(away & ~np.append(False, away[:-1])))
     else:
         value = _statistic(merit.kind, values[kept])
+    value *= factor(own, merit.unit)
     bounds = [("≥", merit.at_least), ("≤", merit.at_most)]
     limits = " and ".join(f"{sign} {bound:g} {unit}" for sign, bound in bounds if bound is not None)
     ok = (merit.at_least is None or value >= merit.at_least) and (
@@ -123,6 +160,8 @@ def pick(trajectory: Trajectory, name: str) -> np.ndarray:
 def unit_of(trajectory: Trajectory, name: str) -> str:
     """The unit of a recorded field."""
     node, field, _ = split_field(name)
+    if field not in trajectory[node]:
+        pick(trajectory, name)  # says what was recorded
     return trajectory.units[node][field]
 
 
@@ -134,6 +173,21 @@ def _statistic(kind: str, values: np.ndarray) -> float:
     if kind == "final":
         return float(values[-1])
     return float(getattr(values, kind)())
+
+
+def _compared(kind: str, error: np.ndarray) -> float:
+    if kind == "rms_error" or not error.size:
+        return _root_mean_square(error)
+    distances = np.linalg.norm(error.reshape(len(error), -1), axis=1)
+    return _root_mean_square(distances) if kind == "rms_distance" else float(distances.max())
+
+
+def _earlier(time: np.ndarray, values: np.ndarray, lag: float) -> np.ndarray:
+    """values(t - lag), on straight lines between samples."""
+    if not lag or not len(time):
+        return values
+    columns = values.reshape(len(values), -1).T
+    return np.stack([np.interp(time - lag, time, y) for y in columns], 1).reshape(values.shape)
 
 
 def _root_mean_square(values: np.ndarray) -> float:

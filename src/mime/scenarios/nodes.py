@@ -9,9 +9,10 @@ from mime.core.node import Node
 from mime.core.text import nearest, quoted
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet
+from mime.scenarios.assemblies import find_assembly
 from mime.scenarios.checking import shown
 from mime.scenarios.node_types import Argument, arguments_of, find_type
-from mime.scenarios.problems import Path_, Source
+from mime.scenarios.problems import Path_, Source, blamed
 from mime.scenarios.tables import NodeTable, ScenarioTables
 from mime.scenarios.values import referred_node, resolve
 
@@ -41,18 +42,20 @@ def build_nodes(tables: ScenarioTables, source: Source) -> dict[str, Node]:
 
 def check_types(data: Mapping[str, Any], source: Source) -> None:
     """Note types that do not exist, of a file that is wrong elsewhere too."""
-    nodes = data.get("nodes")
-    for name, table in nodes.items() if isinstance(nodes, dict) else ():
-        if isinstance(table, dict) and isinstance(table.get("type"), str):
-            try:
-                find_type(table["type"])
-            except ValueError as error:
-                source.add(("nodes", name, "type"), str(error))
+    for kind, find in (("nodes", find_type), ("assemblies", find_assembly)):
+        tables = data.get(kind)
+        for name, table in tables.items() if isinstance(tables, dict) else ():
+            if isinstance(table, dict) and isinstance(table.get("type"), str):
+                try:
+                    find(table["type"])
+                except ValueError as error:
+                    source.add((kind, name, "type"), str(error))
 
 
 def smallest_timestep(tables: ScenarioTables) -> float:
     """Of all nodes."""
-    return min(table.timestep or tables.simulation.timestep for table in tables.nodes.values())
+    usual = tables.simulation.timestep
+    return min((table.timestep or usual for table in tables.nodes.values()), default=usual)
 
 
 def _waits_for(table: NodeTable) -> set[str]:
@@ -88,7 +91,7 @@ def _build(
     try:
         return make(name, timestep, *sheet, **values)
     except Exception as error:  # any refusal of any package's node, whatever its type
-        source.add(_blamed(path, given, str(error)), _words(cls, name, error))
+        source.add(blamed(path, given, str(error)), _words(cls, name, error))
         return None
 
 
@@ -123,9 +126,7 @@ def _datasheet(value: Any, path: Path_, source: Source) -> Datasheet | None:
     try:
         return Datasheet(**value)
     except Exception as error:  # what is missing, or no number
-        source.add(
-            _blamed(path, value, str(error)), str(error).replace("Datasheet.__init__() ", "")
-        )
+        source.add(blamed(path, value, str(error)), str(error).replace("Datasheet.__init__() ", ""))
         return None
 
 
@@ -154,7 +155,9 @@ def _arguments(
     for name in given:
         if name in arguments:
             try:
-                values[name] = resolve(arguments[name], given[name], source.file.parent, built)
+                values[name] = resolve(
+                    arguments[name], given[name], source.folder((*path, name)), built
+                )
             except ValueError as error:
                 source.add((*path, name), str(error))
     return values
@@ -162,15 +165,6 @@ def _arguments(
 
 def _unit(argument: Argument) -> str:
     return f" [{argument.spec.unit}]" if argument.spec and argument.spec.unit else ""
-
-
-def _blamed(path: Path_, given: Mapping[str, Any], message: str) -> Path_:
-    """The key that a node's message speaks of: one that it names, else one whose value it shows."""
-    named = [(message.find(name), name) for name in given if name in message]
-    if not named:
-        shows = [(message.find(repr(v)), name) for name, v in given.items() if isinstance(v, str)]
-        named = [entry for entry in shows if entry[0] >= 0]
-    return (*path, min(named)[1]) if named else path
 
 
 def _words(cls: type[Node], name: str, error: Exception) -> str:

@@ -11,7 +11,7 @@ from mime.scenarios.problems import Path_, Source
 def apply(overrides: Sequence[str], data: dict[str, Any], source: Source) -> dict[Path_, str]:
     """Set the keys in `data`; which keys they are, with the words that set them.
 
-    `rotor.r_ohm=2` is a node's, `simulation.duration=3` the simulation's, and
+    `rotor.r_ohm=2` is a node's (or an assembly's), `simulation.duration=3` the simulation's, and
     `inputs.rotor.commanded_voltage.value=6` an input's.
     """
     paths: dict[Path_, str] = {}
@@ -20,11 +20,11 @@ def apply(overrides: Sequence[str], data: dict[str, Any], source: Source) -> dic
         path = _path(name.strip(), data)
         place = f"--set {words}"
         if not equals or path is None:
-            known = [*_tables(data, "nodes"), "simulation"]
-            near = nearest(name.partition(".")[0], known)
+            known = [*_tables(data, "nodes"), *_tables(data, "assemblies")]
+            near = nearest(name.partition(".")[0], [*known, "simulation"])
             source.found.append(
                 f"{place}: must be NODE.PARAMETER=VALUE or simulation.KEY=VALUE{near} "
-                f"(nodes: {quoted(_tables(data, 'nodes'))})"
+                f"(nodes: {quoted(known)})"
             )
             continue
         table: Any = data
@@ -42,8 +42,9 @@ def _path(name: str, data: dict[str, Any]) -> Path_ | None:
     first, *rest = name.split(".")
     if not rest or not all(rest):
         return None
-    if first in _tables(data, "nodes"):
-        return ("nodes", first, *rest)
+    for kind in ("nodes", "assemblies"):
+        if first in _tables(data, kind):
+            return (kind, first, *rest)
     if first == "simulation":
         return ("simulation", *rest)
     if first == "inputs" and len(rest) == 3:

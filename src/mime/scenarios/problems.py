@@ -4,6 +4,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 Path_ = tuple[str | int, ...]
 """Where in the file: `("nodes", "rotor", "r_ohm")`, `("edges", 0, "from")`."""
@@ -34,6 +35,11 @@ class Source:
         if problem not in self.found:
             self.found.append(problem)
 
+    def folder(self, path: Path_) -> Path:
+        """Where the file that a key names is: here if `--set` named it, else by the scenario."""
+        said = any(path[: len(known)] == known for known in self.overridden)
+        return Path() if said else self.file.parent
+
     def stop_if_any(self) -> None:
         """Raise with all that was found."""
         if self.found:
@@ -56,6 +62,15 @@ class Source:
             if path[:length] in self.lines:
                 return f"{self.file}:{self.lines[path[:length]]}"
         return str(self.file)
+
+
+def blamed(path: Path_, given: Mapping[str, Any], message: str) -> Path_:
+    """The key that a refusal speaks of: one that it names, else one whose value it shows."""
+    named = [(message.find(name), name) for name in given if name in message]
+    if not named:
+        shows = [(message.find(repr(v)), name) for name, v in given.items() if isinstance(v, str)]
+        named = [entry for entry in shows if entry[0] >= 0]
+    return (*path, min(named)[1]) if named else path
 
 
 def key(path: Path_) -> str:

@@ -11,6 +11,7 @@ from mime.core.graph import GraphManager
 from mime.core.run import count_steps
 from mime.core.simulation import Simulation
 from mime.core.trajectory import Trajectory
+from mime.scenarios.assemblies import Drawing
 from mime.scenarios.merits import Figure, evaluate
 from mime.scenarios.tables import ScenarioTables
 
@@ -28,6 +29,8 @@ class Scenario:
     inputs: dict[str, Any]
     initial_state: dict[str, dict[str, Any]]
     record: list[str]
+    drawings: dict[str, Drawing]
+    """By `assembly.drawing`."""
 
     @property
     def name(self) -> str:

@@ -44,6 +44,14 @@ class NodeTable(BaseModel):
     timestep: Positive | None = None
 
 
+class AssemblyTable(BaseModel):
+    """`[assemblies.NAME]`: a type, and the keys of that type, which it checks itself."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    type: str
+
+
 class EdgeTable(Table):
     """`[[edges]]`: a flux into an input, of this step or the one before."""
 
@@ -68,11 +76,24 @@ class CouplingTable(Table):
 
 
 class PlotTable(Table):
-    """`[[plots]]`: fields over time, or over another field."""
+    """`[[plots]]`: fields over time or over others, or a drawing of an assembly."""
 
-    fields: Annotated[list[str], Field(min_length=1)]
     title: str = ""
-    against: str | None = None
+    fields: Annotated[list[str], Field(min_length=1)] | None = None
+    against: str | list[str] | None = None
+    """A field for all, or one for each."""
+    minus: list[str] | None = None
+    """What is taken from each field: the plot is of the differences."""
+    unit: str | None = None
+    """Of all fields that can be shown in it."""
+    drawing: str | None = None
+    """`assembly.drawing`, instead of fields."""
+
+    def over(self) -> list[str]:
+        """What each field is drawn over; nothing when that is time."""
+        if self.against is None or isinstance(self.against, list):
+            return self.against or []
+        return [self.against] * len(self.fields or [])
 
 
 class ScenarioTables(Table):
@@ -81,7 +102,8 @@ class ScenarioTables(Table):
     title: str = ""
     description: str = ""
     simulation: SimulationTable
-    nodes: Annotated[dict[NodeName, NodeTable], Field(min_length=1)]
+    nodes: dict[NodeName, NodeTable] = {}
+    assemblies: dict[NodeName, AssemblyTable] = {}
     edges: list[EdgeTable] = []
     coupling: list[CouplingTable] = []
     inputs: dict[str, Waveform] = {}

@@ -1,20 +1,22 @@
-"""What a scenario asks of its simulation: steps, inputs, initial state, what to record."""
+"""What a scenario asks of its simulation: steps, inputs, initial state."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mime.core.recording import GROUP_FIELDS, default_fields, field_specs, select
 from mime.core.recording import sample_bytes as bytes_of
+from mime.core.recording import select
 from mime.core.run import count_steps
 from mime.core.simulation import Simulation
 from mime.core.spec import InputError
 from mime.core.text import nearest, quoted
+from mime.scenarios.assemblies import Assembled
 from mime.scenarios.checking import shown
 from mime.scenarios.csv_columns import read_columns
-from mime.scenarios.fields import split_field
 from mime.scenarios.problems import Path_, Source
 from mime.scenarios.tables import ScenarioTables
+from mime.scenarios.values import referred_node
 from mime.scenarios.waveforms import Csv, Ramp
 
 _MOST_STEPS = 2**31 - 2
@@ -51,84 +53,18 @@ def check_steps(
         )
 
 
-def recorded_fields(tables: ScenarioTables, simulation: Simulation, source: Source) -> list[str]:
-    """The fields that were asked for, and those that plots and figures of merit need."""
-    wanted: dict[str, None] = {}
-    given = tables.simulation.record
-    if given is None:
-        for name, node in simulation.nodes.items():
-            wanted |= {f"{name}.{field}": None for field in default_fields(node)}
-        for group in simulation.wiring.groups:
-            wanted |= {f"{group.name}.{field}": None for field in GROUP_FIELDS}
-    for index, field in enumerate(given or []):
-        if "[" in field:
-            source.add(("simulation", "record", index), "a field is recorded whole, without [...]")
-        else:
-            _checked(field, simulation, ("simulation", "record", index), source, wanted)
-    for index, plot in enumerate(tables.plots):
-        for place, field in enumerate(plot.fields):
-            _checked(field, simulation, ("plots", index, "fields", place), source, wanted)
-        if plot.against is not None:
-            path: Path_ = ("plots", index, "against")
-            entry = _checked(plot.against, simulation, path, source, wanted)
-            if entry is not None and entry[0]:
-                source.add(path, f"must be one component, got shape {entry[0]}: add [component]")
-    for index, merit in enumerate(tables.figures_of_merit):
-        path = ("figures_of_merit", index)
-        entry = _checked(merit.field, simulation, (*path, "field"), source, wanted)
-        if entry is not None and entry[0] and merit.needs_one_component:
-            source.add(
-                (*path, "field"),
-                f"{merit.kind} is of one component, got shape {entry[0]}: add [component]",
-            )
-        if merit.kind == "rms_error":
-            other = _checked(merit.reference, simulation, (*path, "reference"), source, wanted)
-            if entry is not None and other is not None and entry != other:
-                source.add(
-                    (*path, "reference"),
-                    f"has shape {other[0]} in {other[1]!r}, the field {entry[0]} in {entry[1]!r}",
-                )
-    return list(wanted)
-
-
-def _checked(
-    name: str, simulation: Simulation, path: Path_, source: Source, wanted: dict[str, None]
-) -> tuple[tuple[int, ...], str] | None:
-    """Shape and unit of what a field's name stands for."""
-    try:
-        node, field, index = split_field(name)
-    except ValueError as error:
-        source.add(path, str(error))
-        return None
-    groups = {group.name: GROUP_FIELDS for group in simulation.wiring.groups}
-    known: dict[str, Any] = {**groups, **simulation.nodes}
-    if node not in known:
-        source.add(path, f"no node {node!r}{nearest(node, known)} (nodes: {quoted(known)})")
-        return None
-    specs: Any = groups.get(node) or field_specs(simulation.nodes[node])
-    if field not in specs:
-        source.add(
-            path,
-            f"{node!r} has no field {field!r}{nearest(field, specs)} (fields: {quoted(specs)})",
-        )
-        return None
-    wanted[f"{node}.{field}"] = None
-    if node in groups:
-        return (), "1"
-    shape, unit = specs[field].shape, specs[field].unit
-    if index is None:
-        return shape, unit
-    if len(index) != len(shape) or any(i >= n for i, n in zip(index, shape, strict=True)):
-        source.add(path, f"{node}.{field} has shape {shape}; there is no component {list(index)}")
-        return None
-    return (), unit
-
-
 def initial_state(
-    tables: ScenarioTables, simulation: Simulation, source: Source
+    tables: ScenarioTables,
+    simulation: Simulation,
+    assembled: Mapping[str, Assembled],
+    source: Source,
 ) -> dict[str, dict[str, Any]]:
-    """The fields of the state that the scenario sets."""
-    states: dict[str, dict[str, Any]] = {}
+    """The fields of the state that the assemblies and the scenario set."""
+    states: dict[str, dict[str, Any]] = {
+        node: dict(fields)
+        for made in assembled.values()
+        for node, fields in made.initial_state.items()
+    }
     for name, given in tables.simulation.initial_state.items():
         path: Path_ = ("simulation", "initial_state", name)
         if name not in simulation.nodes:
@@ -137,10 +73,10 @@ def initial_state(
             continue
         node, fields = simulation.nodes[name], dict(given)
         spec = node.state_spec()
-        states[name] = {}
+        states.setdefault(name, {})
         if HOLDING in fields and HOLDING not in spec and hasattr(node, "state_holding"):
-            held = fields.pop(HOLDING)
             try:
+                held = _first_angles(fields.pop(HOLDING), simulation.nodes)
                 states[name] = dict(node.state_holding(np.asarray(held, dtype=float)))
             except Exception as error:  # whatever a node says of a value that does not fit
                 source.add((*path, HOLDING), f"does not fit: {str(error).splitlines()[0]}")
@@ -155,6 +91,18 @@ def initial_state(
             elif (problem := _misfit(value, spec[field].shape)) is not None:
                 source.add((*path, field), f"{problem} [{spec[field].unit or '1'}]")
     return states
+
+
+def _first_angles(held: Any, nodes: Mapping[str, Any]) -> Any:
+    """Joint angles, or the first ones of the path that a node gives: `"node:path"`."""
+    name = referred_node(held)
+    if name is None:
+        return held
+    givers = [each for each, node in nodes.items() if hasattr(node, "first_joint_angles")]
+    if name not in givers:
+        near = nearest(name, givers)
+        raise ValueError(f"no node {name!r} with a path{near} (nodes with one: {quoted(givers)})")
+    return nodes[name].first_joint_angles
 
 
 def waveforms(tables: ScenarioTables, simulation: Simulation, source: Source) -> dict[str, Any]:
@@ -177,7 +125,9 @@ def waveforms(tables: ScenarioTables, simulation: Simulation, source: Source) ->
             continue
         if isinstance(table, Csv):
             try:
-                function: Any = read_columns(table, source.file.parent / table.file, spec.shape)
+                function: Any = read_columns(
+                    table, source.folder((*path, "file")) / table.file, spec.shape
+                )
             except ValueError as error:
                 key = "file" if str(error).startswith("cannot read") else "column"
                 source.add((*path, key), str(error))

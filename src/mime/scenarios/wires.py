@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from mime.core.node import Node
 from mime.core.simulation import Simulation
 from mime.core.text import nearest, quoted
 from mime.core.wiring import GraphError
+from mime.scenarios.assemblies import Assembled
 from mime.scenarios.problems import Path_, Source
 from mime.scenarios.tables import EdgeTable, ScenarioTables
 
@@ -43,23 +44,32 @@ def _within(component: int, x: Any) -> None:
 
 
 def build_graph(
-    tables: ScenarioTables, nodes: Mapping[str, Node], source: Source
+    tables: ScenarioTables,
+    nodes: Mapping[str, Node],
+    assembled: Mapping[str, Assembled],
+    source: Source,
 ) -> tuple[GraphManager, Simulation | None]:
     """The graph of these nodes, compiled; None when something is wrong, noted in `source`."""
     graph = GraphManager()
+    homes: dict[str, Path_] = {name: ("nodes", name) for name in tables.nodes}
     places: dict[str, Path_] = {}
     for node in nodes.values():
         graph.add_node(node)
+    for name, made in assembled.items():
+        graph.add_graph(made.graph)
+        homes |= dict.fromkeys(made.graph.node_names, ("assemblies", name))
+    if len(assembled) < len(tables.assemblies):
+        return graph, None  # which nodes there would be is not known
     for index, edge in enumerate(tables.edges):
-        ends = _ends(edge, tables, ("edges", index), source)
+        ends = _ends(edge, homes, ("edges", index), source)
         if ends is not None:
             (from_node, flux), (to_node, field) = ends
             graph.add_edge(from_node, to_node, flux, field, _transform(edge), edge.delay)
             places.setdefault(f"{edge.source} -> {edge.to}", ("edges", index))
     for index, group in enumerate(tables.coupling):
-        unknown = [name for name in group.nodes if name not in tables.nodes]
+        unknown = [name for name in group.nodes if name not in homes]
         for name in unknown:
-            source.add(("coupling", index, "nodes"), _no_node(name, tables))
+            source.add(("coupling", index, "nodes"), _no_node(name, homes))
         if unknown:
             continue
         options = group.model_dump(exclude={"nodes"})
@@ -67,14 +77,14 @@ def build_graph(
         places[f"coupling group {group.name or '+'.join(group.nodes)!r}"] = ("coupling", index)
     for name in tables.inputs:
         path: Path_ = ("inputs", name)
-        end = _end(name, tables, path, source)
+        end = _end(name, homes, path, source)
         if end is not None:
             graph.add_external_input(*end)
             places[f"external input {name}"] = path
             places[f"{name} is replacive"] = path
     if len(nodes) < len(tables.nodes):
         return graph, None
-    places |= {f"node {name!r}": ("nodes", name) for name in tables.nodes}
+    places |= {f"node {name!r}": home for name, home in homes.items()}
     try:
         return graph, graph.compile()
     except GraphError as error:
@@ -113,26 +123,26 @@ def _transform(edge: EdgeTable) -> Transform | None:
 
 
 def _ends(
-    edge: EdgeTable, tables: ScenarioTables, path: Path_, source: Source
+    edge: EdgeTable, nodes: Iterable[str], path: Path_, source: Source
 ) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    first = _end(edge.source, tables, (*path, "from"), source)
-    second = _end(edge.to, tables, (*path, "to"), source)
+    first = _end(edge.source, nodes, (*path, "from"), source)
+    second = _end(edge.to, nodes, (*path, "to"), source)
     if isinstance(edge.component, list) and not edge.component:
         source.add((*path, "component"), "must name one component or more, got []")
         return None
     return None if first is None or second is None else (first, second)
 
 
-def _end(name: str, tables: ScenarioTables, path: Path_, source: Source) -> tuple[str, str] | None:
+def _end(name: str, nodes: Iterable[str], path: Path_, source: Source) -> tuple[str, str] | None:
     node, dot, field = name.partition(".")
     if not dot or not node or not field:
         source.add(path, f"must be 'node.field', got {name!r}")
-    elif node not in tables.nodes:
-        source.add(path, _no_node(node, tables))
+    elif node not in nodes:
+        source.add(path, _no_node(node, nodes))
     else:
         return node, field
     return None
 
 
-def _no_node(name: str, tables: ScenarioTables) -> str:
-    return f"no node {name!r}{nearest(name, tables.nodes)} (nodes: {quoted(tables.nodes)})"
+def _no_node(name: str, nodes: Iterable[str]) -> str:
+    return f"no node {name!r}{nearest(name, nodes)} (nodes: {quoted(nodes)})"

@@ -1,0 +1,34 @@
+"""What the pages of the documentation show is what happens."""
+
+from pathlib import Path
+
+import pytest
+
+from documentation.pages import agree, run_page
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "docs" / "quickstart.md",
+    ROOT / "docs" / "concepts.md",
+    *sorted((ROOT / "docs" / "howto").glob("*.md")),
+]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_every_block_of_a_page_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # a page's own modules
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+    for shown, printed in run_page(path):
+        assert agree(shown, printed), f"shown:\n{shown}\nprinted:\n{printed}"
+
+
+def test_outputs_are_compared_word_by_word():
+    assert agree("speed 83.3333 rad/s", "speed  83.33333331\nrad/s")
+    assert agree("a ... z", "a b c z")
+    assert agree("... z", "y z")
+    assert agree("a\n...", "a b")
+    assert not agree("a", "a b")
+    assert not agree("a ... z", "a z b")
+    assert not agree("speed 83 rad/s", "speed 84 rad/s")

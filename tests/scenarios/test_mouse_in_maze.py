@@ -1,0 +1,55 @@
+"""The bundled mouse: it explores, returns and races, and everything can be made of its run."""
+
+import pytest
+
+from mime import Trajectory
+from mime.core import run as runs
+from mime.maze import fastest_route, random_maze
+from mime.mouse import EXPLORE, RACE
+from mime.reporting.plots import draw_plot
+from mime.scenarios import load_scenario
+from mime.scenarios.bundled import bundled_scenarios
+
+
+def stop_after(monkeypatch, chunks):
+    """Ctrl-C after so many pieces of a run."""
+    made = []
+    chunk = runs._Job._chunk
+
+    def count(job, pace):
+        made.append(job)
+        if len(made) > chunks:
+            raise KeyboardInterrupt
+        chunk(job, pace)
+
+    monkeypatch.setattr(runs._Job, "_chunk", count)
+
+
+def test_the_mouse_finds_the_goal_returns_and_races(tmp_path, monkeypatch):
+    """One test, since the mouse takes long to compile: figures, drawings, file, resumption."""
+    scenario = load_scenario(bundled_scenarios()["mouse_in_maze"])
+    # Its limits are the closed forms that the file's comments tell.
+    maze = random_maze(1019)
+    limits = {merit.name: merit for merit in scenario.tables.figures_of_merit}
+    to_goal, race = fastest_route(maze, EXPLORE).time_s, fastest_route(maze, RACE).time_s
+    assert limits["time to the goal"].at_least == pytest.approx(to_goal, abs=0.005)
+    assert limits["speed run"].at_least == pytest.approx(race, abs=0.0005)
+
+    kept = tmp_path / "kept.npz"
+    with monkeypatch.context() as patch:
+        stop_after(patch, chunks=2)
+        with pytest.raises(runs.RunInterrupted) as stopped:
+            scenario.run(checkpoint=kept)
+    run = scenario.run(checkpoint=kept, resume=True)
+    assert 0 < len(stopped.value.trajectory.time) < len(run.time)
+    figures = scenario.figures(run)
+    assert all(figure.ok for figure in figures), figures
+    assert run.to_xarray().identical(scenario.run().to_xarray())
+
+    assert [plot.drawing for plot in scenario.tables.plots] == list(scenario.drawings)
+    for plot in scenario.tables.plots:
+        figure = draw_plot(scenario, plot, run, plot.title)
+        words = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in figure.axes)
+        assert "[m]" in words or "[s]" in words, words
+    run.save(tmp_path / "result.nc")
+    assert Trajectory.load(tmp_path / "result.nc").to_xarray().identical(run.to_xarray())

@@ -9,9 +9,17 @@ import pytest
 
 from elements import Cell, Rotor, Spring
 from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
+from mime.core.batch_programs import batch_program
 
 # A member's lane and a single run are compiled to different vector code: last-bit differences only.
 ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
+
+
+@pytest.fixture(params=["lanes", "one by one"])
+def program(request, monkeypatch):
+    """Either way to run a batch, whatever the library would choose."""
+    monkeypatch.setattr("mime.core.batch.batch_program", lambda _: request.param)
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +33,7 @@ def simulation():
     return graph.compile()
 
 
+@pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("size", [1, 5, 200])
 def test_members_equal_their_single_runs(simulation, size):
     rng = np.random.default_rng(size)
@@ -67,6 +76,7 @@ def test_the_threads_of_a_batch_keep_the_precision_of_the_caller():
     assert batch["rotor"]["angle"].dtype == np.float64
 
 
+@pytest.mark.usefixtures("program")
 def test_the_number_of_threads_changes_nothing(simulation):
     J = np.linspace(0.01, 0.02, 130)
     runs = [
@@ -82,6 +92,7 @@ def test_the_number_of_threads_changes_nothing(simulation):
     np.testing.assert_allclose(runs[2], runs[0], **ROUNDING)
 
 
+@pytest.mark.usefixtures("program")
 def test_inputs_are_shared_or_given_per_member(simulation):
     kinds = {
         "shared constant": 0.3,
@@ -102,6 +113,7 @@ def test_inputs_are_shared_or_given_per_member(simulation):
         )
 
 
+@pytest.mark.usefixtures("program")
 def test_with_nothing_recorded_the_final_state_is_kept(simulation):
     J = np.linspace(0.01, 0.02, 7)
     kept = simulation.run_batch(
@@ -119,6 +131,7 @@ def test_with_nothing_recorded_the_final_state_is_kept(simulation):
     )
 
 
+@pytest.mark.usefixtures("program")
 def test_a_member_that_diverges_is_reported_and_does_not_spoil_the_others(simulation):
     k = np.array([3.0, 1e12, 5.0])
     arguments = {"steps": 100, "inputs": {"rotor": {"torque": 1.0}}}
@@ -170,19 +183,43 @@ def test_a_bad_batch_is_refused(simulation, options, error, message):
         simulation.run_batch(steps=10, **options)
 
 
-def test_a_long_program_in_a_wide_batch_equals_single_runs():
-    """Enough operations and members that the library compiles it without XLA's fusion."""
+def chain(length):
     graph = GraphManager()
-    names = [f"n{i:02}" for i in range(30)]
+    names = [f"n{i:02}" for i in range(length)]
     for name in names:
         graph.add_node(Cell(name, 0.01))
     for source, target in itertools.pairwise(names):
         graph.add_edge(source, target, "y", "s")
-    simulation = graph.compile()
-    decay = np.linspace(0.5, 1.5, 512)
-    batch = simulation.run_batch(steps=20, parameters={"n00": {"decay": decay}}, record=["n29.y"])
-    single = simulation.with_parameters({"n00": {"decay": decay[300]}}).run(steps=20)
-    np.testing.assert_allclose(batch["n29"]["y"][300], single["n29"]["y"], **ROUNDING)
+    return graph.compile()
+
+
+class Halving(Cell):
+    """A cell with a loop that turns as often as its state asks for."""
+
+    def update(self, state, boundary_inputs, dt):
+        state = super().update(state, boundary_inputs, dt)
+        return jax.tree.map(
+            lambda x: jax.lax.while_loop(lambda y: jnp.abs(y) > 0.5, lambda y: 0.5 * y, x), state
+        )
+
+
+def test_long_steps_and_steps_with_loops_run_one_by_one(simulation):
+    assert batch_program(chain(2)) == "lanes"
+    assert batch_program(simulation) == "lanes"  # two rates: a branch, but no loop
+    assert batch_program(chain(60)) == "one by one"
+    graph = GraphManager()
+    graph.add_node(Halving("cell", 0.01))
+    assert batch_program(graph.compile()) == "one by one"
+
+
+def test_a_long_step_equals_single_runs_to_the_bit():
+    """One by one, a member runs in the program of a single run."""
+    simulation, decay = chain(60), np.linspace(0.5, 1.5, 100)
+    batch = simulation.run_batch(steps=20, parameters={"n00": {"decay": decay}}, record=["n59.y"])
+    single = simulation.with_parameters({"n00": {"decay": decay[70]}}).run(
+        steps=20, record=["n59.y"]
+    )
+    np.testing.assert_array_equal(batch["n59"]["y"][70], single["n59"]["y"])
 
 
 def test_a_batch_can_be_saved_with_what_varied(simulation, tmp_path):

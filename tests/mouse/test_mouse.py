@@ -16,7 +16,6 @@ from mime.verification.mouse import (
     RECORD,
     batch,
     maze_of,
-    simulation,
 )
 from mouse import runs
 from mouse.runs import STEP_S, cells_visited
@@ -108,21 +107,6 @@ def test_noise_makes_a_difference():
     poses = batch()["body"]["pose_world"]
     apart = [np.max(np.abs(poses[member] - poses[1])) for member in NOISY]
     assert min(apart) > 1e-3
-
-
-def test_a_member_of_the_batch_is_the_mouse_that_runs_alone():
-    """For 4 s; ticks of encoders are rounded, so that a last bit grows by some ten a second."""
-    steps = 4000
-    alone = simulation().run(
-        steps=steps,
-        initial_state=starting_state(MAZES[0]),
-        record=RECORD,
-        every=20,
-        progress=False,
-    )
-    member = batch()["body"]["pose_world"][0][19:steps:20]
-    assert np.ptp(member[:, 1]) > 0.3  # it has gone somewhere
-    np.testing.assert_allclose(alone["body"]["pose_world"], member, rtol=0, atol=1e-6)
 
 
 def test_a_strategy_of_ones_own_drives_the_mouse():

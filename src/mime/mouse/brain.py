@@ -4,6 +4,7 @@ import math
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -102,8 +103,8 @@ class MouseBrainNode(Node):
 
     def state_spec(self) -> dict[str, Output]:
         return {
-            name: Output(np.shape(value), *STATE_FIELDS[name])
-            for name, value in self._initial().items()
+            name: Output(value.shape, *STATE_FIELDS[name])
+            for name, value in jax.eval_shape(self._initial).items()
         }
 
     def state_fields(self) -> list[str]:

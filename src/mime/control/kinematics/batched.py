@@ -1,0 +1,64 @@
+"""Functions of one configuration, for many of them, on all cores."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mime.core.spec import InputError
+
+_SMALLEST_BLOCK = 64
+"""Members a thread is worth starting for: some 20 µs of work."""
+
+
+def batched(function: Callable[..., Any], threads: int | None = None) -> Callable[..., Any]:
+    """`function` of arrays with a leading batch axis: the members one after another, on all cores.
+
+        accelerations = batched(lambda q, qd, tau: forward_dynamics(tree, q, qd, tau, gravity))
+        qdd = accelerations(q, qd, tau)  # (4096, 6) each
+
+    `jax.vmap` gives the same numbers and suits short functions. Dynamics and kinematics of a robot
+    are long, and one member's values stay in registers: the forward dynamics of 4,096 six-axis arms
+    take 0.37 µs each on a core, 0.9 with `vmap`. Keep the function: it holds the program.
+    For derivatives batch the derivative, `batched(jax.grad(f))`. Inside `jax.jit` it is the same
+    loop on one core. `threads`: default one a core.
+    """
+
+    @jax.jit
+    def one_by_one(*args: Any) -> Any:
+        return jax.lax.map(lambda member: function(*member), args)
+
+    def call(*args: Any) -> Any:
+        leaves = jax.tree.leaves(args)
+        sizes = {len(x) if jnp.ndim(x) else None for x in leaves}
+        if len(sizes) != 1 or None in sizes:
+            shapes = ", ".join(str(jnp.shape(x)) for x in leaves)
+            raise InputError(f"batched: all arguments need one leading batch axis, got {shapes}")
+        if any(isinstance(x, jax.core.Tracer) for x in leaves):
+            return one_by_one(*args)
+        return _on_threads(one_by_one, args, sizes.pop() or 0, threads)
+
+    return call
+
+
+def _on_threads(one_by_one: Callable[..., Any], args: Any, size: int, threads: int | None) -> Any:
+    wanted = threads or min(os.cpu_count() or 1, size // _SMALLEST_BLOCK)
+    if wanted < 2:
+        return one_by_one(*args)
+    length = -(-size // wanted)
+    # Equal blocks share one program: one that would reach beyond the end begins earlier instead.
+    blocks = [(i * length, min(i * length, size - length)) for i in range(wanted)]
+    double = jnp.result_type(float) == jnp.float64
+
+    def run(block: tuple[int, int]) -> Any:
+        wanted_from, start = block
+        with jax.enable_x64(double):  # the caller's holds in the caller's thread only
+            mine = jax.tree.map(lambda x: x[start : start + length], args)
+            results = jax.block_until_ready(one_by_one(*mine))
+            return jax.tree.map(lambda x: x[wanted_from - start :], results)
+
+    with ThreadPoolExecutor(wanted) as pool:
+        return jax.tree.map(lambda *x: jnp.concatenate(x), *pool.map(run, blocks))

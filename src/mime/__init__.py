@@ -6,6 +6,7 @@ from mime.core.whole_loops import compile_whole_loops
 
 if TYPE_CHECKING:
     from mime.core.batch import DivergenceWarning
+    from mime.core.batched import batched
     from mime.core.checkpoint import CheckpointError
     from mime.core.graph import GraphManager
     from mime.core.meta import Mapped, NodeMeta, ValidatedRange
@@ -40,12 +41,14 @@ __all__ = [
     "SimulationState",
     "Trajectory",
     "ValidatedRange",
+    "batched",
     "option",
     "parameter",
 ]
 
 _HOMES = {
     "batch": ["DivergenceWarning"],
+    "batched": ["batched"],
     "checkpoint": ["CheckpointError"],
     "graph": ["GraphManager"],
     "meta": ["Mapped", "NodeMeta", "ValidatedRange"],

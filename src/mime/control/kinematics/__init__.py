@@ -1,6 +1,5 @@
 """Kinematics and dynamics of robots that are trees of rigid links."""
 
-from .batched import batched
 from .crba import mass_matrix
 from .energy import kinetic_energy, potential_energy
 from .fk import (
@@ -38,7 +37,6 @@ __all__ = [
     "UrdfError",
     "Visual",
     "ancestor_mask",
-    "batched",
     "forward_dynamics",
     "frame_jacobian",
     "frame_jacobian_at",

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime import InputError
-from mime.control.kinematics import batched, forward_dynamics, parse_urdf
+from mime import InputError, batched
+from mime.control.kinematics import forward_dynamics, parse_urdf
 from mime.models import model_path
 
 TREE = parse_urdf(model_path("planar_arm_3link"))

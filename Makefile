@@ -1,6 +1,7 @@
 # Everything sets itself up: a fresh clone needs Python 3.11 to 3.13 and make, nothing else.
 PYTHON ?= python3
 BIN := .venv/bin
+BENCH := .venv-bench/bin
 
 # Compiled programs are kept here between runs; `make clean` removes them.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
@@ -8,7 +9,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test lint bench docs picture contest verify clean
+.PHONY: setup demo test lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -41,12 +42,17 @@ test: lint  ## lint, format, types, all tests
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify
 
-bench: .venv/.tests  ## ratios against hand-written code and peers, on this machine
-	$(BIN)/python benchmarks/graph_overhead.py
-	$(BIN)/python benchmarks/motor.py
-	$(BIN)/python benchmarks/arm.py
-	$(BIN)/python benchmarks/ray_casting.py
-	$(BIN)/python benchmarks/mouse.py
+.venv-bench/.peers: pyproject.toml constraints.txt benchmarks/install.py
+	$(PYTHON) -m venv .venv-bench
+	$(BENCH)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BENCH)/python benchmarks/install.py
+	@touch $@
+
+bench: .venv-bench/.peers  ## MIME beside its peers; writes benchmarks/results/ and docs/benchmarks.md
+	$(BENCH)/python benchmarks/run.py
+
+bench-quick: .venv-bench/.peers  ## a part, compared with the recorded ratios; fails if one is worse
+	$(BENCH)/python benchmarks/run.py --quick
 
 docs: .venv/.tests  ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir site
@@ -55,5 +61,5 @@ contest: .venv/.runtime  ## 100 mice in 100 mazes; writes docs/mouse_contest.md
 	$(BIN)/python benchmarks/mouse_contest.py
 
 clean:
-	rm -rf .venv .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist site
+	rm -rf .venv .venv-bench .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis demo_output build dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

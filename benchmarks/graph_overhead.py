@@ -1,19 +1,23 @@
-"""What wiring costs: a graph's compiled run against the hand-written `lax.scan` of the same update.
+"""What wiring costs.
 
-Prints ratios (1.0 is free). Interleaved, best of several, one process: see `best_of`.
+A graph of one node with two lines of physics, every step recorded, beside the `lax.scan` of those
+two lines written by hand under `jax.jit`, which returns the same arrays.
 """
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from timing import best_of
+import numpy as np
+from harness import Case, Figure, Peer
+from harness.measure import best_of
 
 from mime import GraphManager, Input, Node, Output, parameter
 from mime.core.node import Scalar
 
-jax.config.update("jax_enable_x64", True)
-STEPS = 1_000_000
+STEPS, DT = 1_000_000, 1e-3
+INPUTS, RECORD = {"rotor": {"torque": 1.0}}, {"rotor": ["speed", "angle"]}
 
 
 class Rotor(Node):
@@ -41,45 +45,65 @@ class Rotor(Node):
         return {"speed": state["speed"]}
 
 
-def main() -> None:
-    rotor = Rotor("rotor", 1e-3, 0.01, 0.1)
-    graph = GraphManager()
-    graph.add_node(rotor)
-    graph.add_external_input("rotor", "torque")
-    simulation = graph.compile()
-    state, inputs = simulation.init_state(), {"rotor": {"torque": 1.0}}
+def cases(threads: int) -> Iterator[Case | Figure]:
+    """Both public ways to run a graph."""
+    others = (Peer("lax.scan by hand", by_hand, 1e-12, 1.1, agree=largest_difference),)
+    for name, ours in (("rollout", rollout), ("run", run)):
+        yield Case(f"one-node graph, {name}", ours, others, STEPS, "step", repeats=9, quick=True)
+    yield Figure("a run of one step: what calling it costs", one_step_ms, "ms")
 
+
+def largest_difference(ours: Any, theirs: Any) -> float:
+    """Of speed and angle at every step, each relative to its largest."""
+    pairs = zip(ours, theirs, strict=True)
+    return max(float(np.max(np.abs(a - b)) / np.max(np.abs(b))) for a, b in pairs)
+
+
+def simulation() -> Any:
+    graph = GraphManager()
+    graph.add_node(Rotor("rotor", DT, 0.01, 0.1))
+    graph.add_external_input("rotor", "torque")
+    return graph.compile()
+
+
+def rollout() -> Any:
+    compiled = simulation()
+    state = compiled.init_state()
+
+    def work() -> Any:
+        found = compiled.rollout(state, INPUTS, STEPS, record=RECORD)[1]["rotor"]
+        return jax.block_until_ready((found["speed"], found["angle"]))
+
+    return work
+
+
+def run() -> Any:
+    compiled = simulation()
+
+    def work() -> Any:
+        found = compiled.run(steps=STEPS, inputs=INPUTS, record=RECORD, progress=False)["rotor"]
+        return found["speed"], found["angle"]
+
+    return work
+
+
+def one_step_ms() -> float:
+    run = simulation().run
+    work = lambda: run(steps=1, inputs=INPUTS, record=(), progress=False).final_state  # noqa: E731
+    work()
+    return 1e3 * best_of(30, [work])[0]
+
+
+def by_hand() -> Any:
     @jax.jit
-    def hand_written(J, b, torque, angle, speed):
-        def body(carry, _):
+    def scan(J: Any, b: Any, torque: Any, angle: Any, speed: Any) -> Any:
+        def body(carry: Any, _: None) -> Any:
             angle, speed = carry
-            speed = (J * speed + 1e-3 * torque) / (J + 1e-3 * b)
-            angle = angle + 1e-3 * speed
+            speed = (J * speed + DT * torque) / (J + DT * b)
+            angle = angle + DT * speed
             return (angle, speed), (speed, angle)
 
-        return jax.lax.scan(body, (angle, speed), length=STEPS)
+        return jax.lax.scan(body, (angle, speed), length=STEPS)[1]
 
-    zero = jnp.zeros(())
-    arguments = (rotor.inertia_kg_m2, rotor.damping_n_m_s, jnp.asarray(1.0), zero, zero)
-    record = {"rotor": ["speed", "angle"]}
-    compiled = jax.jit(lambda state: simulation.rollout(state, inputs, STEPS, record=record))
-    by_hand, rollout, eager, run = best_of(
-        9,
-        lambda: hand_written(*arguments),
-        lambda: compiled(state),
-        lambda: simulation.rollout(state, inputs, STEPS, record=record),
-        lambda: simulation.run(steps=STEPS, inputs=inputs, record=record).time,
-    )
-    nanoseconds = 1e9 / STEPS
-    print(f"{'hand-written lax.scan':<42}{by_hand * nanoseconds:8.1f} ns a step")
-    for name, seconds in (
-        ("simulation.rollout, parameters constant", rollout),
-        ("simulation.rollout", eager),
-        ("simulation.run, every step kept", run),
-    ):
-        ratio = seconds / by_hand
-        print(f"{name:<42}{seconds * nanoseconds:8.1f} ns a step   ratio {ratio:.2f}")
-
-
-if __name__ == "__main__":
-    main()
+    arguments = [jnp.asarray(x) for x in (0.01, 0.1, 1.0, 0.0, 0.0)]
+    return lambda: scan(*arguments)

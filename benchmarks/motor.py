@@ -1,135 +1,132 @@
-"""The motor's speed, as ratios from one run: `python benchmarks/motor.py`.
+"""Motors, one and many.
 
-The node's `update` in a scan, and a graph of it, against the same formulas written by hand; a batch
-of 4096; stepping by hand from Python; MuJoCo's `dcmotor`.
+A DC motor at a constant voltage, in steps of 0.1 ms. By hand is a `lax.scan` of the same four lines
+under `jax.jit` (and `jax.vmap`), recording nothing. MuJoCo's `dcmotor` and gym-electric-motor take
+steps of the same length with other schemes, SciPy's `solve_ivp` those that it needs (rtol 1e-6);
+they are compared after a second, where calling `run` is a good part of our time.
 """
 
-import time
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from harness import Case, Figure, Peer
 
-from mime.core.graph import GraphManager
+from mime import GraphManager
 from mime.nodes.actuation.motor import MotorNode
 
-jax.config.update("jax_enable_x64", True)
+DT, STEPS, COUNT, BATCH_STEPS, VOLTAGE = 1e-4, 1_000_000, 4096, 10_000, 2.0
+SECOND = 10_000
+NAMES = ("inertia_kg_m2", "kt_n_m_per_a", "r_ohm", "l_henry", "damping_n_m_s")
+PARAMETERS = dict(zip(NAMES, (1e-4, 0.05, 1.0, 1e-3, 5e-4), strict=True))
+INPUTS = {"motor": {"commanded_voltage": VOLTAGE}}
+SAME, OTHER = 1e-12, 1e-3
+"""Relative, of the speed: the same formulas; other schemes of at least first order."""
 
-DT, STEPS, BATCH, BATCH_STEPS = 1e-4, 200_000, 4096, 1000
-PARAMETERS = (1e-4, 0.05, 1.0, 1e-3, 5e-4)
+
+def cases(threads: int) -> Iterator[Case | Figure]:
+    """One motor, a batch, and the node stepped from Python."""
+    by_hand = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.5)
+    yield Case("one motor", lambda: alone(STEPS), (by_hand,), STEPS, "step", quick=True)
+    others = (
+        Peer("MuJoCo dcmotor, in C", mujoco, OTHER),
+        Peer("SciPy solve_ivp", scipy, OTHER),
+        Peer("gym-electric-motor", gym_electric_motor, OTHER),
+    )
+    yield Case("one motor, a second", lambda: alone(SECOND), others, SECOND, "step", repeats=3)
+    pure = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.5)
+    yield Case("one motor, rollout under jit", lambda: rollout(STEPS), (pure,), STEPS, "step")
+    for name, options, tolerance in (
+        ("exact integration", {"integrator": "exact"}, OTHER),
+        ("Coulomb friction", {"coulomb_torque_n_m": 1e-4}, 2e-3),  # it takes 0.1 % of the speed
+    ):
+        peer = Peer("the motor without it", lambda: alone(STEPS), tolerance)
+        yield Case(
+            f"one motor, {name}",
+            lambda options=options: alone(STEPS, **options),
+            (peer,),
+            STEPS,
+            "step",
+        )
+    by_hand = Peer("lax.scan by hand, vmap", many_by_hand, SAME, 1.5)
+    work = COUNT * BATCH_STEPS
+    yield Case(
+        f"{COUNT:,} motors", lambda: many(threads), (by_hand,), work, "motor-step", quick=True
+    )
+    yield Figure("100,000 calls of update from Python", from_python, "s")
 
 
-def by_hand(parameters, V, steps):
+def simulation_of(**options: Any) -> Any:
+    graph = GraphManager()
+    graph.add_node(MotorNode("motor", DT, **PARAMETERS, command_mode="voltage", **options))
+    graph.add_external_input("motor", "commanded_voltage")
+    return graph.compile()
+
+
+def alone(steps: int, **options: Any) -> Any:
+    run = simulation_of(**options).run
+    return lambda: run(steps=steps, inputs=INPUTS, record=(), progress=False).final_state.of(
+        "motor"
+    )["angular_velocity"]
+
+
+def rollout(steps: int) -> Any:
+    """The pure path, with the parameters as arguments of the program."""
+    simulation = simulation_of()
+    start = simulation.init_state()
+
+    @jax.jit
+    def run(simulation: Any) -> Any:
+        end, _ = simulation.rollout(start, INPUTS, steps, record=())
+        return end.of("motor")["angular_velocity"]
+
+    return lambda: run(simulation)
+
+
+def scan(p: Any, V: Any, steps: int) -> Any:
     """MIME-NODE-100's voltage mode and nothing else."""
-    J, k, R, L, b = parameters
+    J, k, R, L, b = (p[name] for name in NAMES)
 
-    def step(x, _):
+    def step(x: Any, _: None) -> Any:
         theta, w, i = x
         i = (i + DT / L * (V - k * w)) / (1 + DT * R / L)
         w = (J * w + DT * k * i) / (J + DT * b)
         return (theta + w * DT, w, i), None
 
-    zero = 0.0 * V * J
+    zero = jnp.zeros(())
     return jax.lax.scan(step, (zero, zero, zero), length=steps)[0][1]
 
 
-def by_node(node, V, steps):
-    def step(state, _):
-        return MotorNode.update.traced(node, state, {"commanded_voltage": V}, DT), None
-
-    start = jax.tree.map(lambda x: x + 0.0 * V, node.initial_state())
-    return jax.lax.scan(step, start, length=steps)[0]["angular_velocity"]
+def alone_by_hand(steps: int) -> Any:
+    p, run = jax.tree.map(jnp.asarray, PARAMETERS), jax.jit(scan, static_argnums=2)
+    return lambda: run(p, jnp.asarray(VOLTAGE), steps)
 
 
-def by_graph(simulation, V, steps):
-    inputs = {"motor": {"commanded_voltage": V}}
-    state, _ = simulation.rollout(simulation.init_state(), inputs, steps=steps, record=())
-    return state.nodes["motor"]["angular_velocity"]
+def varied() -> dict[str, np.ndarray]:
+    factors = np.random.default_rng(0).uniform(0.5, 2.0, (len(NAMES), COUNT))
+    return {name: PARAMETERS[name] * f for name, f in zip(NAMES, factors, strict=True)}
 
 
-def seconds(function, *args, repeats=7):
-    """The shortest of several timed calls after one that compiles."""
-    jax.block_until_ready(function(*args))
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        jax.block_until_ready(function(*args))
-        times.append(time.perf_counter() - start)
-    return min(times)  # the machine may be shared; what it can do is the least disturbed run
+def many(threads: int) -> Any:
+    run, parameters = simulation_of().run_batch, {"motor": varied()}
+    options = {"record": (), "progress": False, "threads": threads, "parameters": parameters}
+    return lambda: run(steps=BATCH_STEPS, inputs=INPUTS, **options).final_state.of("motor")[
+        "angular_velocity"
+    ]
 
 
-def show(name, each, reference=None):
-    ratio = "" if reference is None else f"{each / reference:7.2f} x by hand"
-    print(f"{name:<52}{1e6 * each:10.4f} us a step {ratio}")
+def many_by_hand() -> Any:
+    p = jax.tree.map(jnp.asarray, varied())
+    run = jax.jit(jax.vmap(lambda p: scan(p, VOLTAGE, BATCH_STEPS)))
+    return lambda: run(p)
 
 
-def simulation_of(node):
-    graph = GraphManager()
-    graph.add_node(node)
-    graph.add_external_input("motor", "commanded_voltage")
-    return graph.compile()
+def mujoco() -> Any:
+    import mujoco
 
-
-def alone(modes):
-    parameters, V = tuple(map(jnp.asarray, PARAMETERS)), jnp.asarray(2.0)
-    hand = seconds(jax.jit(lambda p, V: by_hand(p, V, STEPS)), parameters, V) / STEPS
-    show("one motor, scan by hand", hand)
-    for name, options in modes.items():
-        node = MotorNode("motor", DT, *PARAMETERS, **options)
-        each = seconds(jax.jit(lambda n, V: by_node(n, V, STEPS)), node, V) / STEPS
-        show(f"one motor, node, {name}", each, hand)
-    node = MotorNode("motor", DT, *PARAMETERS, command_mode="voltage")
-    each = seconds(jax.jit(lambda s, V: by_graph(s, V, STEPS)), simulation_of(node), V) / STEPS
-    show("one motor, graph, voltage", each, hand)
-
-
-def batched(modes):
-    rng = np.random.default_rng(0)
-    factors = jnp.asarray(rng.uniform(0.5, 2.0, (5, BATCH)))
-    parameters = tuple(jnp.asarray(p) * f for p, f in zip(PARAMETERS, factors, strict=True))
-    V = jnp.full(BATCH, 2.0)
-    work = BATCH * BATCH_STEPS
-    hand = seconds(jax.jit(lambda p, V: by_hand(p, V, BATCH_STEPS)), parameters, V) / work
-    show(f"batch of {BATCH}, scan by hand", hand)
-    for name, options in modes.items():
-        build = lambda *p: MotorNode("motor", DT, *p, **options)  # noqa: B023, E731
-        nodes = jax.vmap(build)(*parameters)
-        run = jax.jit(jax.vmap(lambda n, V: by_node(n, V, BATCH_STEPS)))
-        show(f"batch of {BATCH}, node, {name}", seconds(run, nodes, V) / work, hand)
-    build = lambda *p: simulation_of(MotorNode("motor", DT, *p, command_mode="voltage"))  # noqa: E731
-    run = jax.jit(jax.vmap(lambda s, V: by_graph(s, V, BATCH_STEPS)))
-    each = seconds(run, jax.vmap(build)(*parameters), V) / work
-    show(f"batch of {BATCH}, graph, vmap of rollout, voltage", each, hand)
-    simulation = build(*PARAMETERS)
-    names = ("inertia_kg_m2", "kt_n_m_per_a", "r_ohm", "l_henry", "damping_n_m_s")
-    options = {
-        "steps": BATCH_STEPS,
-        "inputs": {"motor": {"commanded_voltage": 2.0}},
-        "parameters": {"motor": dict(zip(names, map(np.asarray, parameters), strict=True))},
-        "record": (),
-        "progress": False,
-    }
-    each = seconds(lambda: simulation.run_batch(**options) and None) / work
-    show(f"batch of {BATCH}, graph, run_batch, voltage", each, hand)
-
-
-def eager():
-    node, inputs = MotorNode("motor", DT, *PARAMETERS), {"commanded_torque": 0.01}
-    state = node.update(node.initial_state(), inputs, DT)
-    start = time.perf_counter()
-    for _ in range(100_000):
-        state = node.update(state, inputs, DT)
-    jax.block_until_ready(state)
-    total = time.perf_counter() - start
-    print(f"{'100,000 calls of update from Python':<52}{total:10.2f} s  ({total / 30:.2f} of 30 s)")
-
-
-def against_mujoco():
-    try:
-        import mujoco
-    except ImportError:
-        return
-    J, k, R, L, b = PARAMETERS
+    J, k, R, L, b = PARAMETERS.values()
     model = mujoco.MjModel.from_xml_string(f"""
     <mujoco>
       <option timestep="{DT}" gravity="0 0 0"/>
@@ -142,20 +139,67 @@ def against_mujoco():
       </actuator>
     </mujoco>""")
     data = mujoco.MjData(model)
-    data.ctrl[:] = 2.0
-    start = time.perf_counter()
-    mujoco.mj_step(model, data, nstep=STEPS)
-    show("one motor, MuJoCo dcmotor (mj_step, nstep)", (time.perf_counter() - start) / STEPS)
+
+    def work() -> Any:
+        mujoco.mj_resetData(model, data)
+        data.ctrl[:] = VOLTAGE
+        mujoco.mj_step(model, data, nstep=SECOND)
+        return data.qvel[0]
+
+    return work
 
 
-if __name__ == "__main__":
-    MODES = {
-        "voltage": {"command_mode": "voltage"},
-        "auto": {},
-        "voltage, exact": {"command_mode": "voltage", "integrator": "exact"},
-        "voltage, Coulomb": {"command_mode": "voltage", "coulomb_torque_n_m": 1e-3},
-    }
-    alone(MODES)
-    batched(MODES)
-    eager()
-    against_mujoco()
+def scipy() -> Any:
+    from scipy.integrate import solve_ivp
+
+    J, k, R, L, b = PARAMETERS.values()
+    times = DT * np.arange(1, SECOND + 1)
+
+    def slope(t: float, x: Any) -> Any:
+        return (k * x[1] - b * x[0]) / J, (VOLTAGE - R * x[1] - k * x[0]) / L
+
+    def work() -> Any:
+        solution = solve_ivp(slope, (0, times[-1]), (0.0, 0.0), t_eval=times, rtol=1e-6, atol=1e-9)
+        return solution.y[0, -1]
+
+    return work
+
+
+def gym_electric_motor() -> Any:
+    """Its physical system without rewards and observations: supply, converter, motor, load.
+
+    The inertia is the load's: a load without any is a division by zero.
+    """
+    from gym_electric_motor import physical_systems as ps
+
+    J, k, R, L, b = PARAMETERS.values()
+    motor = {"r_a": R, "l_a": L, "psi_e": k, "j_rotor": 1e-12 * J}
+    system = ps.DcMotorSystem(
+        converter=ps.ContFourQuadrantConverter(),
+        motor=ps.DcPermanentlyExcitedMotor(motor_parameter=motor),
+        load=ps.PolynomialStaticLoad(load_parameter={"a": 0.0, "b": b, "c": 0.0, "j_load": J}),
+        supply=ps.IdealVoltageSupply(u_nominal=VOLTAGE),
+        ode_solver=ps.EulerSolver(),
+        tau=DT,
+    )
+    whole_supply = np.array([1.0])
+
+    def work() -> Any:
+        system.reset()
+        for _ in range(SECOND):
+            system.simulate(whole_supply)
+        return system.system_state[system.OMEGA_IDX]
+
+    return work
+
+
+def from_python() -> float:
+    import time
+
+    node, inputs = MotorNode("motor", DT, **PARAMETERS), {"commanded_torque": 0.01}
+    state = node.update(node.initial_state(), inputs, DT)
+    began = time.perf_counter()
+    for _ in range(10_000):
+        state = node.update(state, inputs, DT)
+    jax.block_until_ready(state)
+    return 10 * (time.perf_counter() - began)

@@ -1,22 +1,72 @@
-"""Seven rays of a mouse in a maze: MIME's closed form against plain NumPy on every box of the maze.
+"""Seven rays of a mouse in a maze.
 
-Checks first that both agree, then prints times. Interleaved, best of several: see `best_of`.
+The range sensor's closed form in a loop over poses, beside
+plain NumPy that tests every ray against every box of the maze (slab method).
 """
 
-from functools import partial
+from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from timing import best_of
+from harness import Case, Peer
 
 from mime.core.folding import jit_folding
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 
-jax.config.update("jax_enable_x64", True)
 ROWS = COLS = 16
 CELL, WALL = 0.18, 0.012
-MICE, STEPS, NUMPY_STEPS = 100, 5_000, 50
+MICE, STEPS = 100, 5_000
+
+
+def cases(threads: int) -> Iterator[Case]:
+    """Short and long rays."""
+    for max_range in (0.15, 1.0):
+        yield Case(
+            f"7 rays of at most {max_range:g} m",
+            lambda r=max_range: ours(r),
+            (Peer("NumPy, every box", lambda r=max_range: by_numpy(r), 1e-12),),
+            units=STEPS,
+            unit="pose",
+        )
+
+
+def maze() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Walls at random, and poses among them."""
+    rng = np.random.default_rng(0)
+    horizontal = (rng.random((ROWS + 1, COLS)) < 0.5).astype(float)
+    vertical = (rng.random((ROWS, COLS + 1)) < 0.5).astype(float)
+    poses = rng.uniform([0, 0, -4], [COLS * CELL, ROWS * CELL, 4], (STEPS, 3))
+    return horizontal, vertical, poses
+
+
+def node_of(max_range: float) -> RangeSensorNode:
+    horizontal, vertical, _ = maze()
+    return RangeSensorNode("range", 1e-3, horizontal, vertical, max_range_m=max_range)
+
+
+@jit_folding
+def readings(node: RangeSensorNode, poses: Any) -> Any:
+    """Compiled as a simulation is: the sensors' places are constants of the program."""
+    state = node.initial_state()
+
+    def step(_: None, pose: Any) -> Any:
+        return None, node.compute_boundary_fluxes(state, {"pose_world": pose}, 1e-3)["distance"]
+
+    return jax.lax.scan(step, None, poses)[1]
+
+
+def ours(max_range: float) -> Any:
+    node, poses = node_of(max_range), jnp.asarray(maze()[2])
+    return lambda: readings(node, poses)
+
+
+def by_numpy(max_range: float) -> Any:
+    horizontal, vertical, poses = maze()
+    sensors = np.asarray(node_of(max_range).sensor_poses_body)
+    boxes = boxes_of(horizontal, vertical)
+    return lambda: np.stack([distances(p, sensors, boxes, 0.01, max_range) for p in poses])
 
 
 def boxes_of(horizontal, vertical):
@@ -29,7 +79,7 @@ def boxes_of(horizontal, vertical):
     return CELL * x0 - hx, CELL * x1 + hx, CELL * y0 - hy, CELL * y1 + hy
 
 
-def numpy_distances(pose, sensors, boxes, low, high):
+def distances(pose, sensors, boxes, low, high):
     """Each ray against each box by the slab method."""
     c, s = np.cos(pose[2]), np.sin(pose[2])
     x = pose[0] + c * sensors[:, 0] - s * sensors[:, 1]
@@ -43,82 +93,3 @@ def numpy_distances(pose, sensors, boxes, low, high):
     hit = (enter <= leave) & (leave >= 0)
     nearest = np.min(np.where(hit, np.maximum(enter, 0.0), np.inf), axis=1)
     return np.clip(nearest, low, high)
-
-
-def distances(node, pose):
-    state = node.initial_state()
-    return node.compute_boundary_fluxes(state, {"pose_world": pose}, 1e-3)["distance"]
-
-
-@jit_folding
-def wander(node, pose):
-    """The next pose depends on all that was read, so that no ray and no step can be skipped.
-
-    Compiled as a simulation is: the sensors' places are constants of the program.
-    """
-
-    def step(carry, _):
-        state, d = carry
-        inputs = {"pose_world": jnp.array([1.1, 1.1, 0.0]) + 9.0 * (d[:3] + d[3:6]) + d[6]}
-        state = node.update(state, inputs, 1e-3)
-        return (state, node.compute_boundary_fluxes(state, inputs, 1e-3)["reading"]), None
-
-    start = (node.initial_state(), distances(node, pose))
-    return jax.lax.scan(step, start, length=STEPS)[0][1]
-
-
-def compare(horizontal, vertical, poses, max_range) -> None:
-    node = RangeSensorNode("range", 1e-3, horizontal[0], vertical[0], max_range_m=max_range)
-    boxes, sensors = boxes_of(horizontal[0], vertical[0]), np.asarray(node.sensor_poses_body)
-
-    def plain(count):
-        return [numpy_distances(p, sensors, boxes, 0.01, max_range) for p in poses[:count]]
-
-    def of_each(horizontal, vertical, pose):
-        walls = {"horizontal_walls": horizontal, "vertical_walls": vertical}
-        return wander(node.with_params(**walls), pose)
-
-    ours = jax.jit(jax.vmap(distances, (None, 0)))(node, jnp.asarray(poses))
-    difference = np.max(np.abs(ours - np.stack(plain(MICE))))
-    if difference > 1e-12:
-        raise SystemExit(f"MIME and NumPy differ by {difference:.1e} m")
-
-    batch = jax.jit(jax.vmap(of_each))
-    arguments = tuple(jnp.asarray(x) for x in (horizontal, vertical, poses))
-    with_options = [
-        RangeSensorNode("r", 1e-3, horizontal[0], vertical[0], max_range_m=max_range, **options)
-        for options in ({"noise_m": 1e-3}, {"beam_half_angle_rad": 0.1})
-    ]
-    by_numpy, by_scan, by_batch, noisy, beam = best_of(
-        7,
-        lambda: plain(NUMPY_STEPS),
-        lambda: wander(node, arguments[2][0]),
-        lambda: batch(*arguments),
-        *(partial(wander, other, arguments[2][0]) for other in with_options),
-    )
-    by_numpy = by_numpy / NUMPY_STEPS
-    for name, seconds in (
-        ("NumPy, every box", by_numpy),
-        ("MIME, one mouse in a scan", by_scan / STEPS),
-        (f"MIME, {MICE} mice in {MICE} mazes", by_batch / STEPS / MICE),
-        ("MIME, one mouse, with noise", noisy / STEPS),
-        ("MIME, one mouse, beams of 5 rays", beam / STEPS),
-    ):
-        print(
-            f"{name:34}{max_range:8.2f} m{seconds * 1e6:17.2f} µs{by_numpy / seconds:10.0f}"
-            f"{difference:12.1e} m"
-        )
-
-
-def main() -> None:
-    rng = np.random.default_rng(0)
-    horizontal = (rng.random((MICE, ROWS + 1, COLS)) < 0.5).astype(float)
-    vertical = (rng.random((MICE, ROWS, COLS + 1)) < 0.5).astype(float)
-    poses = rng.uniform([0, 0, -4], [COLS * CELL, ROWS * CELL, 4], (MICE, 3))
-    print(f"{'':34}{'max_range':>10}{'a mouse (7 rays)':>20}{'ratio':>10}{'difference':>14}")
-    for max_range in (0.15, 1.0):
-        compare(horizontal, vertical, poses, max_range)
-
-
-if __name__ == "__main__":
-    main()

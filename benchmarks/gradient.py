@@ -7,6 +7,7 @@ Pinocchio's `computeABADerivatives` in each step with the adjoint equations in N
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,8 @@ import robots
 from harness import Case, Figure, Peer, relative_difference
 from robots import DT, Robot
 
+from mime import batched
+
 STEPS, COUNT = 100, 1024
 TOLERANCE = 1e-8
 """Of the gradient, relative: both are exact but for rounding."""
@@ -26,6 +29,11 @@ def cases(threads: int) -> Iterator[Case | Figure]:
     """One robot and a batch; what compiling the gradient takes."""
     robot = robots.ur5()
     work, batch = STEPS, STEPS * COUNT
+    # First, while nothing of it has been traced.
+    for count, name in ((1, "one UR5"), (COUNT, f"{COUNT:,} UR5, vmap")):
+        yield Figure(
+            f"compile the gradient, {name}", lambda n=count: compile_seconds(robot, n), "s", 10.0
+        )
     yield Case(
         "gradient, one UR5",
         lambda: gradients(robot, 1),
@@ -38,30 +46,31 @@ def cases(threads: int) -> Iterator[Case | Figure]:
         quick=True,
         repeats=15,
     )
-    yield Case(
-        f"gradient, {COUNT:,} UR5, vmap",
-        lambda: gradients(robot, COUNT),
-        (forward(robot, COUNT),),
-        batch,
-        "robot-step",
-        repeats=5,
-    )
-    for count, name in ((1, "one UR5"), (COUNT, f"{COUNT:,} UR5, vmap")):
-        yield Figure(
-            f"compile the gradient, {name}", lambda n=count: compile_seconds(robot, n), "s", 10.0
+    for name, way in (("vmap", vmapped), ("mime.batched", partial(batched, threads=threads))):
+        yield Case(
+            f"gradient, {COUNT:,} UR5, {name}",
+            lambda way=way: gradients(robot, COUNT, way),
+            (forward(robot, COUNT, way),),
+            batch,
+            "robot-step",
+            repeats=5,
         )
 
 
-def forward(robot: Robot, count: int) -> Peer:
+def vmapped(function: Any) -> Any:
+    return jax.jit(jax.vmap(function))
+
+
+def forward(robot: Robot, count: int, way: Any = vmapped) -> Peer:
     """The rollout alone, whose central differences the gradient has to be."""
 
     def agree(gradient: Any, _: Any) -> float:
-        program, (tau, q) = prepared(robot, loss_of(robot), count)
+        program, (tau, q) = prepared(robot, loss_of(robot), count, way)
         step = 1e-3 * np.random.default_rng(3).normal(size=tau.shape)
         differences = (program(tau + step, q) - program(tau - step, q)) / 2
         return relative_difference(np.sum(gradient * step, -1), differences)
 
-    return Peer("its forward rollout", lambda: losses(robot, count), 1e-6, 4.0, agree)
+    return Peer("its forward rollout", lambda: losses(robot, count, way), 1e-6, 4.0, agree)
 
 
 def loss_of(robot: Robot) -> Any:
@@ -76,22 +85,24 @@ def loss_of(robot: Robot) -> Any:
     return loss
 
 
-def prepared(robot: Robot, function: Any, count: int) -> tuple[Any, tuple[Any, Any]]:
+def prepared(
+    robot: Robot, function: Any, count: int, way: Any = vmapped
+) -> tuple[Any, tuple[Any, Any]]:
     """The program and its arguments: torques and start."""
     q = jnp.asarray(robot.angles(count))
     tau = jnp.asarray(np.random.default_rng(2).uniform(-5, 5, q.shape))
     if count == 1:
         return jax.jit(function), (tau[0], q[0])
-    return jax.jit(jax.vmap(function)), (tau, q)
+    return way(function), (tau, q)
 
 
-def gradients(robot: Robot, count: int) -> Any:
-    program, arguments = prepared(robot, jax.grad(loss_of(robot)), count)
+def gradients(robot: Robot, count: int, way: Any = vmapped) -> Any:
+    program, arguments = prepared(robot, jax.grad(loss_of(robot)), count, way)
     return lambda: program(*arguments)
 
 
-def losses(robot: Robot, count: int) -> Any:
-    program, arguments = prepared(robot, loss_of(robot), count)
+def losses(robot: Robot, count: int, way: Any = vmapped) -> Any:
+    program, arguments = prepared(robot, loss_of(robot), count, way)
     return lambda: program(*arguments)
 
 

@@ -1,10 +1,10 @@
 """Kinematics and dynamics as functions.
 
-`jax.jit` of a function of `mime.control.kinematics`, and `jax.jit(jax.vmap(...))` for a batch of
-4,096; one call from Python each. A single call of ours is mostly what JAX needs to call any
-compiled program. Of Pinocchio only `aba` and `rnea` have versions for batches, on threads; of its
-other functions a batch is a loop in Python, on one thread, with the cost of a call for each robot;
-its kinematics stay in its own memory, where ours are all returned.
+`jax.jit` of a function of `mime.control.kinematics`; for a batch of 4,096 `jax.jit(jax.vmap(...))`
+and `mime.batched`. One call from Python each; a single call of ours is mostly what JAX needs to
+call any compiled program. Of Pinocchio only `aba` and `rnea` have versions for batches, on threads;
+of its other functions a batch is a loop in Python, on one thread, with the cost of a call for each
+robot; its kinematics stay in its own memory, where ours are all returned.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +19,7 @@ from harness import Case, Peer, relative_difference
 from robots import GRAVITY, Robot
 
 import mime.control.kinematics as kin
+from mime import batched
 
 COUNT = 4096
 CALLS = 200
@@ -43,7 +44,8 @@ def cases(threads: int) -> Iterator[Case]:
         for what in ARGUMENTS:
             yield single(robot, what)
             if robot.joints < 10 or what != "forward dynamics":  # that compiles for minutes
-                yield batch(robot, what, threads)
+                yield batch(robot, what, threads, "vmap")
+                yield batch(robot, what, threads, "mime.batched")
 
 
 def samples(robot: Robot, what: str, count: int) -> list[np.ndarray]:
@@ -78,9 +80,10 @@ def single(robot: Robot, what: str) -> Case:
     return Case(f"{robot.name}, {TITLES[what]}, one call", ours, others, CALLS, "call")
 
 
-def batch(robot: Robot, what: str, threads: int) -> Case:
+def batch(robot: Robot, what: str, threads: int, way: str) -> Case:
     def ours() -> Any:
-        f = jax.jit(jax.vmap(function(robot, what)))
+        one = function(robot, what)
+        f = jax.jit(jax.vmap(one)) if way == "vmap" else batched(one, threads)
         arguments = [jax.numpy.asarray(x) for x in samples(robot, what, COUNT)]
         return lambda: f(*arguments)
 
@@ -98,7 +101,7 @@ def batch(robot: Robot, what: str, threads: int) -> Case:
     if robot.name == "UR5" and what in FRAX:
         others.append(Peer("frax", lambda: frax(robot, what), 1e-8))
     quick = robot.name == "UR5" and what in targets
-    name = f"{robot.name}, {TITLES[what]}, {COUNT:,}"
+    name = f"{robot.name}, {TITLES[what]}, {COUNT:,}, {way}"
     return Case(name, ours, tuple(others), COUNT, "robot", repeats=15, quick=quick)
 
 

@@ -20,6 +20,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime.control.kinematics.aba import articulated_bodies
+from mime.control.kinematics.recursion import FEW_LINKS
 
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
 # Both sides sum some hundred products in double precision (1e-16 each, and up to 1e3 of
@@ -322,3 +323,41 @@ def check_articulated_bodies(tree):
         theirs = reference.forward_dynamics(q, qd, tau, F_ext)
         allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(reference.mass_matrix(q)))
         assert error(compiled(*map(jnp.asarray, (q, qd, tau))), theirs) < allowed
+
+
+# A humanoid of 29 joints in five runs; wheels, a lift that slides, a head, an arm and a hand.
+@pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago"])
+def test_a_branching_tree_in_loops_agrees(name):
+    tree = load(name)
+    reference, n = Reference(tree), tree.num_joints
+    assert n == tree.num_links > FEW_LINKS
+    rng = np.random.default_rng(5)
+    qd, qdd, tau = 10.0 * rng.normal(size=(3, n))
+    F_ext = 10.0 * rng.normal(size=(n, 6))
+    tips = [n - 1, n // 2, 0]
+
+    @jax.jit
+    def compiled(q, qd, qdd, tau, F_ext):
+        return {
+            "fk": kin.joint_to_world_transforms(tree, q),
+            "jacobians": [kin.frame_jacobian(tree, q, tip) for tip in tips],
+            "rates": [kin.frame_jacobian_dot_qd_at(tree, q, qd, tree.link_names[i]) for i in tips],
+            "mass": kin.mass_matrix(tree, q),
+            "inverse": kin.rnea(tree, q, qd, qdd, GRAVITY, F_ext),
+            "forward": kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext),
+        }
+
+    for q in configurations(tree).values():
+        found = compiled(*map(jnp.asarray, (q, qd, qdd, tau, F_ext)))
+        frames = dict(zip(tree.frame_names, reference.frame_transforms(q), strict=True))
+        assert error(found["fk"], np.array([frames[x] for x in tree.link_names])) < RTOL
+        for tip, J, rate in zip(tips, found["jacobians"], found["rates"], strict=True):
+            assert error(J, reference.com_jacobian(q, tip)) < RTOL
+            assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, tip))) < RTOL * qd @ qd
+        M = reference.mass_matrix(q)
+        np.testing.assert_array_equal(found["mass"], found["mass"].T)
+        assert error(found["mass"], M) < RTOL
+        assert error(found["inverse"], reference.rnea(q, qd, qdd, F_ext)) < RTOL
+        allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(M))
+        theirs = reference.forward_dynamics(q, qd, tau, F_ext)
+        assert error(found["forward"], theirs) < allowed

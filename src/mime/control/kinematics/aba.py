@@ -9,24 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .recursion import columns, common_dtype, inward, joint_columns, outward, runs
-from .rnea import LinkMotion, move_link, wrench_at_link_origin
-from .scalar import Array, add, mul, reciprocal, sub, unpack
-from .spatial import (
-    IDENTITY,
-    ZERO,
-    ArticulatedInertia,
-    Matrix,
-    Motion,
-    Vector,
-    Wrench,
-    acceleration_gradient,
-    moments_about_origin,
-)
+from .in_loops import link_masses, link_motions, needed_wrenches, six, table
+from .placement import placed, product
+from .recursion import columns, common_dtype, inward, outward, runs
+from .scalar import Array, add, unpack
+from .spatial import Vector, cross_matrix
 from .tree import KinematicTree
-
-NO_WRENCH = Wrench(ZERO, ZERO)
-WEIGHTLESS = ArticulatedInertia(*[Matrix([ZERO] * 3)] * 3)
 
 
 def articulated_bodies(
@@ -57,48 +45,48 @@ def articulated_bodies(
     """
     dtype = common_dtype(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     qd, tau = (jnp.asarray(x, dtype) for x in (qd, tau))
-    X, S = joint_columns(tree, q, dtype)
-    mass = moments_about_origin(
-        columns(tree.masses, dtype),
-        Vector(columns(tree.coms, dtype)),
-        Matrix(map(Vector, columns(tree.inertias, dtype))),
-    )
     resistance = columns(tree.armature, dtype)
     if diagonal is not None:
         resistance = add(resistance, columns(diagonal, dtype))
+    tree_runs = runs(tree.parent_idxs)
+    links = placed(tree, q, dtype, tree_runs)
+    mass = link_masses(tree, dtype)
+    motion = link_motions(links, qd, 0.0, -Vector(unpack(gravity_world)), dtype, tree_runs)
+    p = needed_wrenches(tree, links, mass, motion, F_ext, dtype)
 
-    def move(parent: tuple[Vector, Vector, Vector], link: Any) -> tuple[Vector, Vector, Vector]:
-        (w, w_dot, a), (X, S, qd) = parent, link
-        moving = LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
-        return move_link(moving, X, S, qd, 0.0)[:3]
+    def release(beyond: Any, link: Any) -> Any:
+        (I, p), (I_i, R, p_i, S, r, tau, resistance) = beyond, link
+        I, p = I + turned(R, turned(R, I_i).T).T, p + p_i
+        U = jnp.sum(I * S[None, :], axis=1)
+        inverse_D = 1.0 / (jnp.sum(U * S) + resistance)
+        u = tau - jnp.sum(S * p)
+        I, p = I - U[:, None] * (inverse_D * U)[None, :], p + U * (inverse_D * u)
+        I = moved(r, moved(r, I).T).T
+        return (I, moved(r, p[:, None])[:, 0]), (U, inverse_D, u)
 
-    def release(
-        beyond: tuple[ArticulatedInertia, Wrench], link: Any
-    ) -> tuple[tuple[ArticulatedInertia, Wrench], Any]:
-        X, S, I, p, tau, resistance = link
-        I, p = I + beyond[0], p + beyond[1]
-        U = I.wrench(S)
-        inverse_D = reciprocal(add(U.power(S), resistance))
-        u = sub(tau, p.power(S))
-        share = I.released(U, inverse_D), p + U * mul(inverse_D, u)
-        return (X.articulated(share[0]), X.wrench(share[1])), (U, inverse_D, u)
-
-    def accelerate(parent: tuple[Motion, Any], link: Any) -> tuple[Motion, Any]:
-        X, S, U, inverse_D, u = link
-        a = X.motion_of_child(parent[0])
-        qdd = mul(inverse_D, sub(u, U.power(a)))
+    def accelerate(parent: Any, link: Any) -> Any:
+        (a, _), (S, r, U, inverse_D, u) = parent, link
+        a = a.at[:3].add(-product(r, a[3:, None])[:, 0])
+        qdd = inverse_D * (u - jnp.sum(U * a))
         return a + S * qdd, qdd
 
-    tree_runs = runs(tree.parent_idxs)
-    at_rest = ZERO, ZERO, -Vector(unpack(gravity_world))
-    w, w_dot, a = outward(tree_runs, move, at_rest, (X, S, qd), dtype)
-    p = mass.inertial_wrench(a, acceleration_gradient(w, w_dot))
-    if F_ext is not None:
-        R_world = outward(tree_runs, lambda R, X: R @ X.R, IDENTITY, X, dtype)
-        F = columns(F_ext, dtype)
-        wrench = Wrench(Vector(F[:3]), Vector(F[3:]))
-        p = p - wrench_at_link_origin(R_world, Vector(columns(tree.coms, dtype)), wrench)
-    bodies = (X, S, mass.articulated(), p, tau, resistance)
-    U, inverse_D, u = inward(tree_runs, release, (WEIGHTLESS, NO_WRENCH), bodies, dtype)
-    no_more: tuple[Motion, Any] = Motion(ZERO, ZERO), 0.0
-    return outward(tree_runs, accelerate, no_more, (X, S, U, inverse_D, u), dtype)[1]
+    n = tree.num_links
+    r, S = table(cross_matrix(links.X.r), n, dtype), six(links.S, n, dtype).T
+    resistances = jnp.broadcast_to(jnp.asarray(resistance, dtype), n)
+    I = table(mass.matrix(), n, dtype)
+    start = jnp.zeros((6, 6), dtype), jnp.zeros(6, dtype)
+    bodies = (I, links.array[:, :, :3], six(p, n, dtype).T, S, r, tau, resistances)
+    U, inverse_D, u = inward(tree_runs, release, start, bodies, dtype)
+    still: tuple[jax.Array, Any] = jnp.zeros(6, dtype), 0.0
+    return outward(tree_runs, accelerate, still, (S, r, U, inverse_D, u), dtype)[1]
+
+
+def moved(r: jax.Array, wrenches: jax.Array) -> jax.Array:
+    """Columns [F; N] at a link's origin, seen at its parent's: [F; N + [r]× F]."""
+    F, N = wrenches[:3], wrenches[3:]
+    return jnp.concatenate([F, N + product(r, F)])
+
+
+def turned(R: jax.Array, wrenches: jax.Array) -> jax.Array:
+    """Columns [F; N] in other axes: [R F; R N]."""
+    return jnp.concatenate([product(R, wrenches[:3]), product(R, wrenches[3:])])

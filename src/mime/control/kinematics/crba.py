@@ -2,6 +2,8 @@
 
 from jaxtyping import Float
 
+from . import in_loops
+from .recursion import FEW_ENTRIES, goes_in_loops
 from .scalar import Array, Scalar, add, mul, pack, unpack
 from .spatial import Frame, MassMoments
 from .tree import (
@@ -49,6 +51,8 @@ def composite_rigid_bodies(
 
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:
     """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
+    if goes_in_loops(tree, FEW_ENTRIES, q):
+        return in_loops.mass_matrix(tree, q)
     M = composite_rigid_bodies(tree, joint_transforms(tree, q), link_mass_moments(tree))
     n = tree.num_joints
     return pack([[M[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)], q)

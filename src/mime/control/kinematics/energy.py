@@ -1,12 +1,13 @@
 """Kinetic and potential energy, in joules."""
 
+import numpy as np
 from jaxtyping import Float
 
 from .fk import com_frames
-from .rnea import inverse_dynamics
+from .rnea import rnea
 from .scalar import Array, Scalar, add, mul, pack, sub, unpack
-from .spatial import ZERO, Vector
-from .tree import KinematicTree, joint_transforms, link_mass_moments
+from .spatial import Vector
+from .tree import KinematicTree
 
 
 def kinetic_energy(
@@ -16,10 +17,7 @@ def kinetic_energy(
     q̇ at rest.
     """
     rates = unpack(qd)
-    at_rest: list[Scalar] = [0.0] * tree.num_joints
-    momenta = inverse_dynamics(
-        tree, joint_transforms(tree, q), link_mass_moments(tree), at_rest, rates, ZERO, None
-    )
+    momenta = unpack(rnea(tree, q, None, qd, np.zeros(3)))
     total: Scalar = 0.0
     for rate, momentum in zip(rates, momenta, strict=True):
         total = add(total, mul(rate, momentum))

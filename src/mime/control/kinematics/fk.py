@@ -6,12 +6,12 @@ whoever places the robot.
 
 import jax
 import jax.numpy as jnp
-from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from mime.core.pose import quat_from_matrix
 
-from .recursion import columns, common_dtype, goes_in_loops, joint_columns, outward, runs
+from . import in_loops, placement
+from .recursion import FEW_FRAMES, FEW_LINKS, goes_in_loops
 from .rnea import link_motions
 from .scalar import Array, Scalar, pack, unpack
 from .spatial import IDENTITY_FRAME, ZERO, Frame, Vector
@@ -44,8 +44,8 @@ def joint_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each URDF link frame (which is its joint's frame) in the world."""
-    if goes_in_loops(tree, q):
-        return _matrices(*_frame_columns(tree, q))
+    if goes_in_loops(tree, FEW_FRAMES, q):
+        return placement.frames(tree, q, at_com=False)
     return pack([_rows(X) for X in link_frames(tree, joint_transforms(tree, q))], q)
 
 
@@ -53,9 +53,8 @@ def link_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each link's centre-of-mass frame in the world; its axes are those of the link."""
-    if goes_in_loops(tree, q):
-        X, dtype = _frame_columns(tree, q)
-        return _matrices(Frame(X.R, X.point(Vector(columns(tree.coms, dtype)))), dtype)
+    if goes_in_loops(tree, FEW_FRAMES, q):
+        return placement.frames(tree, q, at_com=True)
     return pack([_rows(X) for X in com_frames(tree, q)], q)
 
 
@@ -64,7 +63,11 @@ def link_world_poses(
 ) -> Float[jax.Array, "links 7"]:
     """[x, y, z, qw, qx, qy, qz] of each link's centre-of-mass frame."""
     T = link_to_world_transforms(tree, q)
-    return jax.vmap(_pose)(T) if goes_in_loops(tree, q) else jnp.stack([_pose(t) for t in T])
+    return (
+        jax.vmap(_pose)(T)
+        if goes_in_loops(tree, FEW_FRAMES, q)
+        else jnp.stack([_pose(t) for t in T])
+    )
 
 
 def frame_transform(
@@ -72,8 +75,8 @@ def frame_transform(
 ) -> Float[Array, "4 4"]:
     """Pose of any URDF link frame in the world, merged links and the root included."""
     link_idx, offset = tree.frame(frame_name)
-    if link_idx >= 0 and goes_in_loops(tree, q):
-        return joint_to_world_transforms(tree, q)[link_idx] @ offset
+    if goes_in_loops(tree, FEW_LINKS, q, link_idx=link_idx):
+        return placement.tip_frame(tree, q, link_idx) @ jnp.asarray(offset, q.dtype)
     frames = link_frames(tree, joint_transforms(tree, q))
     X_world_link = IDENTITY_FRAME if link_idx < 0 else frames[link_idx]
     return pack(_rows(X_world_link.compose(frame_from_matrix(unpack(offset)))), q)
@@ -125,6 +128,8 @@ def frame_jacobian_dot_qd_at(
 
 def _jacobian(tree: KinematicTree, q: Array, link_idx: int, point_in_link: Vector) -> Array:
     """Column of joint j:  [u × (p - p_j); u] if revolute, [u; 0] if prismatic."""
+    if goes_in_loops(tree, FEW_FRAMES, q, link_idx=link_idx):
+        return in_loops.tip_jacobian(tree, q, link_idx, point_in_link)
     columns = [ZERO] * (2 * tree.num_joints)
     if link_idx >= 0:
         frames = link_frames(tree, joint_transforms(tree, q))
@@ -150,6 +155,8 @@ def _jacobian_dot_qd(
 ) -> Array:
     if link_idx < 0:
         return pack([0.0] * 6, q, qd)
+    if goes_in_loops(tree, FEW_LINKS, q, qd, link_idx=link_idx):
+        return in_loops.tip_acceleration(tree, q, qd, link_idx, point_in_link)
     X = joint_transforms(tree, q)
     no_acceleration: list[Scalar] = [0.0] * tree.num_links
     motion = link_motions(tree, X, link_coordinates(tree, unpack(qd)), no_acceleration, ZERO)[
@@ -174,18 +181,6 @@ def _point_of_frame(
     link_idx, offset = tree.frame(frame_name)
     point = ZERO if point_in_frame is None else Vector(unpack(point_in_frame))
     return link_idx, frame_from_matrix(unpack(offset)).point(point)
-
-
-def _frame_columns(tree: KinematicTree, q: Array) -> tuple[Frame, DTypeLike]:
-    """`link_frames` in a loop, and the dtype of its columns."""
-    dtype = common_dtype(tree, q)
-    X, _ = joint_columns(tree, q, dtype)
-    return outward(runs(tree.parent_idxs), Frame.compose, IDENTITY_FRAME, X, dtype), dtype
-
-
-def _matrices(X: Frame, dtype: DTypeLike) -> jax.Array:
-    rows = jax.tree.map(lambda x: jnp.broadcast_to(jnp.asarray(x, dtype), X.r[0].shape), _rows(X))
-    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def _rows(X: Frame) -> list[list[Scalar]]:

@@ -1,25 +1,15 @@
 """Forward dynamics: the accelerations that given torques cause.
 
-Shallow trees take the mass matrix with a sparse LᵀDL, unrolled; deep ones the articulated bodies,
-in loops. Measured on serial chains, one robot in a scan, XLA's default options (the mass matrix of
-10 and 12 and the bodies of 8 on a busy machine, so some of that is the machine's):
-
-    joints   mass matrix: µs a step, s to compile     articulated bodies: µs, s
-         6            1.5        0.8
-         8            3.7        1.7                            25        2.5
-        10            7.5        4.8
-        12           1751         21                            31        1.1
-        30        (27,000 operations, over 45 s)                79        1.1
-
-XLA's default fusion explodes between 10 and 12. Without its fusion emitters the mass matrix is
-still faster at 14, but that option is not ours to set inside somebody else's `jit`.
+Small trees take the mass matrix with a sparse LᵀDL, unrolled; larger ones the articulated bodies,
+in loops. `in_loops` has the times of both: the mass matrix is faster up to 10 links, where it takes
+three times as long to compile; at 12 XLA's fusion has been seen to explode (1751 µs a step).
 """
 
 from jaxtyping import Float
 
 from .aba import articulated_bodies
 from .crba import composite_rigid_bodies
-from .recursion import goes_in_loops
+from .recursion import FEW_SOLVED, goes_in_loops
 from .rnea import inverse_dynamics, unpack_wrenches
 from .scalar import Array, Scalar, add, is_constant, mul, pack, reciprocal, sub, unpack
 from .spatial import Vector
@@ -40,7 +30,7 @@ def forward_dynamics(
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to that of M:
     implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    if goes_in_loops(tree, q, qd, tau):
+    if goes_in_loops(tree, FEW_SOLVED, q, qd, tau):
         return articulated_bodies(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     X = joint_transforms(tree, q)
     masses = link_mass_moments(tree)

@@ -1,16 +1,16 @@
-"""Recursions over the links as loops of the compiled program, for trees too deep to unroll.
+"""Recursions over the links as loops of the compiled program, for trees too large to unroll.
 
 Unrolled, every link is compiled by itself, with the constants of its own joint folded. In a loop
 all links share one body: a chain of 30 compiles in a second or two instead of minutes. The scalars
 of `scalar.py` are here arrays with one entry a link, their **columns**.
 
 A loop goes along a **run** of links, each the only child of the one before: a chain is one run, and
-a branch begins another. (One loop over all links, with the parent's value fetched by its index, was
-five times slower in batches: XLA makes a gather and a scatter of that.)
+a branch begins another. (One loop over all links, with the parent's value fetched by its index,
+compiles in two thirds of the time for a humanoid, and takes twice as long.)
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -19,23 +19,33 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .scalar import Array, mul, sub
-from .spatial import Frame, Motion, Vector, turned_about
-from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
+from .scalar import Array
+from .tree import KinematicTree
 
 T = TypeVar("T")
 
-DEEPEST_UNROLLED = 10
-"""Joints from the root to a tip up to which recursions are unrolled: see `forward_dynamics`."""
+FEW_FRAMES, FEW_ENTRIES, FEW_SOLVED, FEW_LINKS = 4, 6, 10, 16
+"""Links up to which a recursion is unrolled: for all frames or a Jacobian, for the mass matrix, for
+the forward dynamics, for the torques or the motion of one link. See `in_loops` for what was
+measured.
+"""
 
 
-def goes_in_loops(tree: KinematicTree, *arguments: Array) -> bool:
-    """Is the tree deep, and is there something to compile? Mimic joints need the unrolled form."""
-    depth: list[int] = []
-    for parent in tree.parent_idxs:
-        depth.append(1 + (0 if parent < 0 else depth[parent]))
-    deep = max(depth) > DEEPEST_UNROLLED and tree.num_links == tree.num_joints
-    return deep and any(isinstance(x, jax.Array) for x in arguments)
+def goes_in_loops(
+    tree: KinematicTree, few: int, *arguments: Array | None, link_idx: int | None = None
+) -> bool:
+    """Are the links, all or those up to one, more than a few, and is there something to compile?
+    Mimic joints need the unrolled form.
+    """
+    if link_idx is None:
+        links = tree.num_links
+    else:
+        links = sum(run.stop - run.start for run in runs_to(tree.parent_idxs, link_idx))
+    return (
+        links > few
+        and tree.num_links == tree.num_joints
+        and any(isinstance(x, jax.Array) for x in arguments)
+    )
 
 
 class Run(NamedTuple):
@@ -56,6 +66,39 @@ def runs(parent_idxs: tuple[int, ...]) -> list[Run]:
     return [Run(*run) for run in zip(starts, stops, parents, strict=True)]
 
 
+def runs_to(parent_idxs: tuple[int, ...], link_idx: int) -> list[Run]:
+    """The links from the root to this one, in as few runs as their numbers allow."""
+    stops: list[int] = []
+    starts: list[int] = []
+    i = link_idx
+    while i >= 0:
+        stops.insert(0, i + 1)
+        while parent_idxs[i] == i - 1 >= 0:
+            i -= 1
+        starts.insert(0, i)
+        i = parent_idxs[i]
+    return [
+        Run(start, stop, k - 1) for k, (start, stop) in enumerate(zip(starts, stops, strict=True))
+    ]
+
+
+def of_runs(tree_runs: Sequence[Run], links: T) -> T:
+    """The columns of the links in these runs alone."""
+    varying, constant = eqx.partition(links, eqx.is_array)
+    parts = [jax.tree.map(lambda x, run=run: x[run.start : run.stop], varying) for run in tree_runs]
+    return eqx.combine(_joined(parts), constant)
+
+
+def spread(tree_runs: Sequence[Run], rows: jax.Array, num_links: int) -> jax.Array:
+    """Rows of the links in these runs -> rows of all links, 0 for the others."""
+    parts, done, column = [], 0, 0
+    for start, stop, _ in tree_runs:
+        parts += [jnp.zeros((len(rows), start - done), rows.dtype)]
+        parts += [rows[:, column : column + stop - start]]
+        done, column = stop, column + stop - start
+    return jnp.concatenate([*parts, jnp.zeros((len(rows), num_links - done), rows.dtype)], axis=1)
+
+
 def columns(array: Array, dtype: DTypeLike) -> Any:
     """`unpack` that keeps the links together: nested lists over all axes but the first.
 
@@ -74,19 +117,8 @@ def common_dtype(*values: Any) -> DTypeLike:
     return jnp.result_type(jnp.float32, *arrays)
 
 
-def joint_columns(tree: KinematicTree, q: Array, dtype: DTypeLike) -> tuple[Frame, Motion]:
-    """X_i(q) and S_i as columns, turning and sliding joints in one formula."""
-    slides = columns(np.equal(tree.joint_types, JOINT_TYPE_PRISMATIC).astype(float), dtype)
-    turns = sub(1.0, slides)
-    R, r = frame_from_matrix(columns(tree.joint_frames, dtype))
-    u = Vector(columns(tree.joint_axes_local, dtype))
-    q = jnp.asarray(q, dtype)
-    X = Frame(turned_about(R, u, mul(turns, q)), r + (R @ u) * mul(slides, q))
-    return X, Motion(u * slides, u * turns)
-
-
 def outward(
-    tree_runs: list[Run], step: Callable[[T, Any], T], root: T, links: Any, dtype: DTypeLike
+    tree_runs: Sequence[Run], step: Callable[[T, Any], T], root: T, links: Any, dtype: DTypeLike
 ) -> T:
     """value_i = step(value_parent, link_i), from the root to the tips; the columns of all."""
     ends, parts = [_arrays(root, dtype)], []
@@ -100,7 +132,7 @@ def outward(
 
 
 def inward(
-    tree_runs: list[Run],
+    tree_runs: Sequence[Run],
     step: Callable[[T, Any], tuple[T, Any]],
     tip: T,
     links: Any,

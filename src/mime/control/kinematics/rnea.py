@@ -4,10 +4,11 @@ Each link is treated in its own axes, about its own origin. Gravity is a root th
 upwards.
 """
 
-from typing import NamedTuple
-
 from jaxtyping import Float
 
+from . import in_loops
+from .motion import LinkMotion, move_link, moving
+from .recursion import FEW_LINKS, goes_in_loops
 from .scalar import Array, Scalar, add, mul, pack, unpack
 from .spatial import (
     IDENTITY,
@@ -15,10 +16,8 @@ from .spatial import (
     Frame,
     MassMoments,
     Matrix,
-    Motion,
     Vector,
     Wrench,
-    acceleration_gradient,
 )
 from .tree import (
     KinematicTree,
@@ -29,37 +28,6 @@ from .tree import (
 )
 
 
-class LinkMotion(NamedTuple):
-    """How a link moves, in its own axes: angular velocity, angular acceleration, acceleration of
-    its origin.
-    """
-
-    w: Vector
-    w_dot: Vector
-    a: Vector
-    A: Matrix
-    """A point p of the link accelerates by a + A p."""
-
-
-def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
-    """A link's motion from its parent's:
-
-        w_i  = Rᵀ w_p + u q̇
-        ẇ_i  = Rᵀ ẇ_p + u q̈ + w_i × u q̇
-        a_i  = Rᵀ (a_p + A_p r)                       with A = [ẇ]× + [w]×[w]×
-
-    for a revolute joint; a prismatic one leaves w and ẇ alone and adds u q̈ + 2 w_i × u q̇ to a_i
-    (Coriolis).
-    """
-    R, r = X
-    w, w_dot, a = R.T @ parent.w, R.T @ parent.w_dot, R.T @ (parent.a + parent.A @ r)
-    velocity, acceleration = S * qd, S * qdd
-    w_dot = w_dot + acceleration.angular + w.cross(velocity.angular)
-    w = w + velocity.angular
-    a = a + acceleration.linear + w.cross(velocity.linear) * 2.0
-    return LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
-
-
 def link_motions(
     tree: KinematicTree,
     X: list[Frame],
@@ -68,7 +36,7 @@ def link_motions(
     root_acceleration: Vector,
 ) -> list[LinkMotion]:
     """The outward pass, from the root to the tips."""
-    root = LinkMotion(ZERO, ZERO, root_acceleration, acceleration_gradient(ZERO, ZERO))
+    root = moving(ZERO, ZERO, root_acceleration)
     motions: list[LinkMotion] = []
     for i, S in enumerate(joint_motions(tree)):
         parent = tree.parent_idxs[i]
@@ -127,6 +95,8 @@ def rnea(
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] a link, in the root's
     axes, at the link's centre of mass. Joint friction is not included; the armature is.
     """
+    if goes_in_loops(tree, FEW_LINKS, q, qd, qdd):
+        return in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext)
     return pack(
         inverse_dynamics(
             tree,

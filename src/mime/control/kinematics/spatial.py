@@ -216,23 +216,6 @@ class Frame(NamedTuple):
         """A motion at the parent's origin, seen at the child's."""
         return Motion(self.R.T @ (m.linear + m.angular.cross(self.r)), self.R.T @ m.angular)
 
-    def articulated(self, body: "ArticulatedInertia") -> "ArticulatedInertia":
-        """An articulated body described in the child frame, described in the parent frame:
-
-        M' = M,    H' = H + [r]× M,    I' = I + [r]× Hᵀ + ([r]× Hᵀ)ᵀ + [r]× M [r]×ᵀ
-
-        with I, H, M turned by R.
-        """
-        I, M = (_turned(self.R, A) for A in (body.I, body.M))
-        H = self.R @ body.H @ self.R.T
-        r = cross_matrix(self.r)
-        rM = r @ M
-        # ([r]× M [r]×ᵀ)_ij = (row i of [r]× M) · (row j of [r]×), and likewise [r]× Hᵀ.
-        rest = symmetric(
-            lambda i, j: add(add(r[i].dot(H[j]), r[j].dot(H[i])), rM[i].dot(r[j])),
-        )
-        return ArticulatedInertia(_sum(I, rest), H + rM, M)
-
 
 IDENTITY_FRAME = Frame(IDENTITY, ZERO)
 
@@ -277,43 +260,16 @@ class MassMoments(NamedTuple):
         )
         return Wrench(v * self.mass + w.cross(h), h.cross(v) + Iw)
 
-    def articulated(self) -> "ArticulatedInertia":
-        """The body alone, with nothing hinged to it."""
-        S = self.second
+    def matrix(self) -> list[list[Scalar]]:
+        """The spatial inertia: [F; N] = [[m 1, [h]×ᵀ], [[h]×, I]] [a; ẇ]."""
+        S, H = self.second, cross_matrix(self.first)
         trace = [add(S[1][1], S[2][2]), add(S[2][2], S[0][0]), add(S[0][0], S[1][1])]
         inertia = symmetric(lambda i, j: trace[i] if i == j else -S[i][j])
-        return ArticulatedInertia(inertia, cross_matrix(self.first), IDENTITY * self.mass)
+        upper = [[*m, *h] for m, h in zip(IDENTITY * self.mass, H.T, strict=True)]
+        return upper + [[*h, *row] for h, row in zip(H, inertia, strict=True)]
 
 
-@no_type_check
-class ArticulatedInertia(NamedTuple):
-    """What a body with free joints beyond it resists with, to an acceleration of its own:
-
-        N = I ẇ + H a,    F = Hᵀ ẇ + M a
-
-    A rigid body has M = m 1 and H = [h]×; hinges make its mass depend on the direction.
-    """
-
-    I: Matrix
-    H: Matrix
-    M: Matrix
-
-    def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
-        return ArticulatedInertia(_sum(self.I, other.I), self.H + other.H, _sum(self.M, other.M))
-
-    def wrench(self, acceleration: Motion) -> Wrench:
-        a, w_dot = acceleration
-        return Wrench(self.H.T @ w_dot + self.M @ a, self.I @ w_dot + self.H @ a)
-
-    def released(self, U: Wrench, inverse_D: Scalar) -> "ArticulatedInertia":
-        """I - U D⁻¹ Uᵀ: what is left of the inertia when the joint above the body gives way."""
-        F, N = U
-        f, n = F * inverse_D, N * inverse_D
-        return ArticulatedInertia(
-            symmetric(lambda i, j: sub(self.I[i][j], mul(n[i], N[j]))),
-            self.H - Matrix(F * x for x in n),
-            symmetric(lambda i, j: sub(self.M[i][j], mul(f[i], F[j]))),
-        )
+NO_WRENCH = Wrench(ZERO, ZERO)
 
 
 def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> MassMoments:

@@ -9,7 +9,7 @@ Unrolled | in loops, µs a robot in `jax.lax.map`, on a busy machine: compare wi
 chains, that of 6 a UR5; the last column is the G1 humanoid of 29 joints in five runs, in loops,
 beside Pinocchio on one core in the same run (its frames and its M without the call from Python).
 
-    links                    4            6            8           10           12     29 (Pinocchio)
+    links                    4            6            8           10           12    29 (Pinocchio)
     all frames     0.31 | 0.28  0.71 | 0.43  1.46 | 0.61  2.59 | 0.78          0.83      1.8 (1.7)
     Jacobian       0.63 | 0.31  0.74 | 0.44  2.51 | 0.66  4.43 | 0.77   7.2  | 0.77      0.9 (1.8)
     mass matrix    0.31 | 0.52  0.41 | 0.80  2.80 | 1.12  5.58 | 1.40          1.45      4.5 (6.0)

@@ -53,3 +53,10 @@ def test_precision_of_the_caller_holds_in_every_thread():
 def test_arguments_without_one_batch_axis_are_refused(args):
     with pytest.raises(InputError, match="one leading batch axis"):
         batched(lambda a, b: a + b)(*args)
+
+
+def test_random_keys_are_members_too():
+    keys = jax.random.split(jax.random.key(0), 150)
+    drawn = batched(lambda key: (jax.random.normal(key), key), threads=2)(keys)
+    np.testing.assert_array_equal(drawn[0], jax.vmap(jax.random.normal)(keys))
+    assert drawn[1].dtype == keys.dtype

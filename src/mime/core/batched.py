@@ -3,10 +3,12 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mime.core.spec import InputError
 
@@ -52,13 +54,30 @@ def _on_threads(one_by_one: Callable[..., Any], args: Any, size: int, threads: i
     # Equal blocks share one program: one that would reach beyond the end begins earlier instead.
     blocks = [(i * length, min(i * length, size - length)) for i in range(wanted)]
     double = jnp.result_type(float) == jnp.float64
+    args = jax.tree.map(_plain, args)
 
     def run(block: tuple[int, int]) -> Any:
         wanted_from, start = block
         with jax.enable_x64(double):  # the caller's holds in the caller's thread only
             mine = jax.tree.map(lambda x: x[start : start + length], args)
-            results = jax.block_until_ready(one_by_one(*mine))
-            return jax.tree.map(lambda x: x[wanted_from - start :], results)
+            results = one_by_one(*mine)
+            return jax.tree.map(lambda x: _plain(x)[wanted_from - start :], results)
 
-    with ThreadPoolExecutor(wanted) as pool:
-        return jax.tree.map(lambda *x: jnp.concatenate(x), *pool.map(run, blocks))
+    parts = list(_pool(wanted).map(run, blocks))
+    return jax.tree.map(
+        lambda *x: (
+            jnp.asarray(np.concatenate(x)) if isinstance(x[0], np.ndarray) else jnp.concat(x)
+        ),
+        *parts,
+    )
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="mime-batched")
+
+
+def _plain(x: Any) -> Any:
+    """As a NumPy array, which is cut without a call to JAX; random keys cannot be one."""
+    is_key = isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.extended)
+    return x if is_key else np.asarray(x)

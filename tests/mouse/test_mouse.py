@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import mouse_runs as runs
 from mime import ParameterError
 from mime.maze import UNREACHABLE, Maze, fastest_route, flood_fill, pessimistic_walls
 from mime.maze.belief import UNKNOWN, WALL, Belief
@@ -17,8 +18,7 @@ from mime.verification.mouse import (
     batch,
     maze_of,
 )
-from mouse import runs
-from mouse.runs import STEP_S, cells_visited
+from mouse_runs import STEP_S, cells_visited
 
 
 def last(node, field):

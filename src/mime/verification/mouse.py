@@ -37,11 +37,6 @@ def maze_of(member: int) -> Maze:
     return MAZES[1] if member in NOISY else MAZES[member]
 
 
-def simulation(build: Build = build_mouse) -> Simulation:
-    """One program for all: noise is there, and 0 for most."""
-    return _simulation(build)
-
-
 def batch(build: Build = build_mouse) -> Trajectory:
     """Three mice in three mazes, and the noisy ones, from start to rest; every step recorded.
 
@@ -52,6 +47,7 @@ def batch(build: Build = build_mouse) -> Trajectory:
 
 @cache
 def _simulation(build: Build) -> Simulation:
+    """One program for all: noise is there, and 0 for most."""
     silent = {"range_noise_m": 0.0, "gyro_noise_rad_s": 0.0, "gyro_bias_rad_s": 0.0}
     return build(MAZES[0], **silent).compile()
 

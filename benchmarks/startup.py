@@ -83,9 +83,9 @@ def mime_run() -> tuple[Process, Process]:
 def measured(command: list[str], environment: dict[str, str] | None = None) -> Process:
     """Run Python with this command line to its end, from a launcher that is small itself."""
     launcher = [sys.executable, "-S", "-E", str(LAUNCHER), sys.executable, *command]
-    done = subprocess.run(
-        launcher, env=os.environ | (environment or {}), capture_output=True, text=True
-    )
+    variables = os.environ | (environment or {})
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    done = subprocess.run(launcher, env=variables, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()[-150:]}")
     return Process(**json.loads(done.stdout))

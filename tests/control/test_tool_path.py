@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.interpolate
 
+from compiling import QUICK
 from mime.control.kinematics import frame_pose, parse_urdf
 from mime.control.spline import second_derivatives, spline_at
 from mime.control.tool_path_node import ToolPathNode
@@ -38,7 +39,7 @@ def polygon():
     return node(waypoints=CORNERS)
 
 
-@eqx.filter_jit
+@eqx.filter_jit(compiler_options=QUICK)
 def _targets(path, times):
     def at(t):
         state = {"elapsed_time": t, "clock_remainder": jnp.zeros_like(t)}
@@ -58,7 +59,7 @@ def test_a_spline_is_scipys():
     scipys = scipy.interpolate.CubicSpline(np.linspace(0, 1, 9), points)
     M = jnp.asarray(second_derivatives(points))
     u = np.linspace(0, 1, 101)
-    found = jax.vmap(lambda x: spline_at(jnp.asarray(points), M, x))(jnp.asarray(u))
+    found = jax.jit(jax.vmap(lambda x: spline_at(jnp.asarray(points), M, x)))(u)
     for order, values in enumerate(found):
         np.testing.assert_allclose(values, scipys(u, order), atol=1e-9)
 
@@ -66,7 +67,8 @@ def test_a_spline_is_scipys():
 def test_the_joint_angles_lead_the_tool_along_the_circle(circle):
     duration = float(circle.duration)
     found = targets(circle, np.linspace(0.0, duration, MOST))
-    tool = jax.vmap(lambda q: frame_pose(TREE, q, "tool"))(found["desired_joint_angles"])
+    where = jax.jit(jax.vmap(lambda q: frame_pose(TREE, q, "tool")), compiler_options=QUICK)
+    tool = where(found["desired_joint_angles"])
     # Between knots splines are off by 5/384 h⁴ times a fourth derivative: less than 1 µm.
     np.testing.assert_allclose(tool, found["desired_tool_pose_world"], atol=5e-7)
     off = np.asarray(tool)[:, :3] - CIRCLE["centre"]
@@ -125,7 +127,7 @@ def test_single_precision_follows_the_same_path(circle):
 
 
 def test_the_time_on_the_path_has_the_derivative_of_the_closed_form(circle):
-    slope = jax.grad(lambda v: circle.with_params(speed_m_per_s=v).duration)(0.1)
+    slope = jax.jit(jax.grad(lambda v: circle.with_params(speed_m_per_s=v).duration))(0.1)
     assert slope == pytest.approx(-2 * np.pi * 0.06 / 0.1**2 + 1 / 0.5, rel=1e-9)
 
 

@@ -77,6 +77,17 @@ def test_the_threads_of_a_batch_keep_the_precision_of_the_caller():
 
 
 @pytest.mark.usefixtures("program")
+def test_a_batch_of_another_duration_compiles_nothing(simulation, caplog):
+    options = {"parameters": {"rotor": {"inertia_kg_m2": np.linspace(0.01, 0.02, 6)}}, "threads": 2}
+    simulation.run_batch(steps=300, record=(), **options)
+    simulation.run_batch(steps=300, **options)
+    with jax.log_compiles():
+        simulation.run_batch(steps=1000, record=(), **options)
+        simulation.run_batch(steps=500, **options)
+    assert not [record for record in caplog.records if "Compiling" in record.message]
+
+
+@pytest.mark.usefixtures("program")
 def test_the_number_of_threads_changes_nothing(simulation):
     J = np.linspace(0.01, 0.02, 130)
     runs = [

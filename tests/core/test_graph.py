@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -39,6 +40,13 @@ def test_stepping_by_hand_equals_a_run():
     by_hand = [graph.step({"rotor": {"torque": 0.5}})["rotor"]["angle"] for _ in range(20)]
     run = graph.compile().run(steps=20, inputs={"rotor": {"torque": 0.5}})
     np.testing.assert_array_equal(by_hand, run["rotor"]["angle"])
+
+
+def test_methods_go_through_jit_as_they_are():
+    simulation = pendulum(delay=True).compile()
+    state = jax.jit(simulation.init_state)()
+    jitted, plain = jax.jit(simulation.step)(state), simulation.step(state)
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), jitted, plain))
 
 
 def test_additive_inputs_sum_their_edges_and_the_external_input():

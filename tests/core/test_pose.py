@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation, Slerp
 
+from compiling import QUICK
 from mime.core import pose as mp
 
 DTYPES = (np.float32, np.float64)
@@ -47,11 +48,17 @@ def rng():
     return np.random.default_rng(7)
 
 
-def run(function, *arguments, dtype=np.float64):
+def run(function, *arguments, dtype=np.float64, compiler_options=None):
     """One jit of the vmapped function, on arguments cast to dtype."""
-    out = jax.jit(jax.vmap(function))(*(np.asarray(a, dtype) for a in arguments))
+    compiled = jax.jit(jax.vmap(function), compiler_options=compiler_options)
+    out = compiled(*(np.asarray(a, dtype) for a in arguments))
     assert out.dtype == dtype
     return np.array(out, np.float64)
+
+
+def run_derivative(function, *arguments, dtype=np.float64):
+    """Derivatives are programs many times as large as the function."""
+    return run(function, *arguments, dtype=dtype, compiler_options=QUICK)
 
 
 def up_to_sign(q, reference):
@@ -316,7 +323,7 @@ def test_gradient_there_and_back_is_the_generator_at_every_rotation(name, dtype)
 
     expected = np.einsum("ijd,njk->nikd", GENERATORS, ROTATIONS.as_matrix())
     # A chain of three functions, 8 eps each, and their derivatives as much; log's carries a pi.
-    assert_close(run(derivative, QUATS, dtype=dtype), expected, dtype, 64)
+    assert_close(run_derivative(derivative, QUATS, dtype=dtype), expected, dtype, 64)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -334,20 +341,18 @@ def test_slerp_gradient_between_equal_or_antipodal_quaternions_shares_out_the_tu
     generator = np.einsum("ijd,njk->nikd", GENERATORS, ROTATIONS.as_matrix())
     share = np.concatenate([np.tile(1 - t[:, None], 3), np.tile(t[:, None], 3)], axis=1)
     expected = np.concatenate([generator, generator], axis=-1) * share[:, None, None, :]
-    actual = run(derivative, QUATS, sign * QUATS, t, dtype=dtype)
+    actual = run_derivative(derivative, QUATS, sign * QUATS, t, dtype=dtype)
     # As for there and back.
     assert_close(actual[..., :6], expected, dtype, 64)
     assert_close(actual[..., 6], np.zeros((N, 3, 3)), dtype, 64)
 
 
 def test_second_derivatives_at_zero_rotation_are_those_of_the_series():
-    hessian = jax.jit(jax.hessian(mp.quat_from_rotation_vector))(jnp.zeros(3))
+    hessian = run_derivative(jax.hessian(mp.quat_from_rotation_vector), np.zeros((1, 3)))[0]
     # cos(theta / 2) = 1 - theta^2 / 8 and k v is odd: exact in binary.
     np.testing.assert_array_equal(hessian, [-np.eye(3) / 4, *np.zeros((3, 3, 3))])
     # 2 u / w: minus 2 for w and the component itself; the rest is odd.
-    hessian = np.asarray(
-        jax.jit(jax.hessian(mp.quat_to_rotation_vector))(jnp.array(mp.IDENTITY_QUAT))
-    )
+    hessian = run_derivative(jax.hessian(mp.quat_to_rotation_vector), [mp.IDENTITY_QUAT])[0]
     expected = np.zeros((3, 4, 4))
     for i in range(3):
         expected[i, 0, i + 1] = expected[i, i + 1, 0] = -2.0
@@ -425,12 +430,13 @@ def test_jacobian_matches_central_differences(function, rng):
         columns[0][:10] *= 1e-3
         columns[0][0] = 0.0
     x = np.concatenate([c.reshape(len(quats), -1) for c in columns], axis=1)
-    f = jax.jit(jax.vmap(flat(function, sizes)))
+    f = jax.jit(jax.vmap(flat(function, sizes)), compiler_options=QUICK)
     # h near eps^(1/3) balances truncation h^2 / 6 times a third derivative of up to some tens
     # (1e-9) with rounding eps / h (2e-11). Entries reach 10: 1e-8 leaves a factor of ten.
     h = 1e-5
-    numeric = np.stack([(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(x.shape[1])], -1)
-    actual = run(jax.jacrev(flat(function, sizes)), x)
+    up, down = ([np.asarray(f(x + s * e)) for e in np.eye(x.shape[1])] for s in (h, -h))
+    numeric = (np.stack(up, -1) - np.stack(down, -1)) / (2 * h)
+    actual = run_derivative(jax.jacrev(flat(function, sizes)), x)
     np.testing.assert_allclose(actual, numeric, rtol=0, atol=1e-8)
 
 
@@ -451,7 +457,8 @@ def test_values_and_jacobians_are_finite_at_every_degenerate_rotation(function, 
         sets.append([np.resize(np.concatenate([DEGENERATE, -DEGENERATE]), (n, 3))])
     x = np.concatenate([np.concatenate([c.reshape(n, -1) for c in s], axis=1) for s in sets])
     f = flat(function, sizes)
-    out = run(lambda x: jnp.concatenate([f(x)[:, None], jax.jacrev(f)(x)], axis=1), x, dtype=dtype)
+    both = lambda x: jnp.concatenate([f(x)[:, None], jax.jacrev(f)(x)], axis=1)  # noqa: E731
+    out = run_derivative(both, x, dtype=dtype)
     assert np.all(np.isfinite(out))
     # A wrongly guarded branch shows as 1 / eps; the true entries of these matrices are below 10.
     assert np.max(np.abs(out)) < 10

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from compiling import QUICK
 from mime import ParameterError
 from mime.maze import (
     EAST,
@@ -28,7 +29,7 @@ CELL = 0.18
 PROFILE = SpeedProfile(0.5, 2.0, 5.0, 200.0, 0.3)
 SLOW_TURNS = SpeedProfile(0.15, 3.0, 10.0, 500.0, 0.1)
 fill = jax.jit(flood_fill)
-plan = jax.jit(fastest_headings, static_argnames="max_length")
+plan = jax.jit(fastest_headings, static_argnames="max_length", compiler_options=QUICK)
 
 
 def ramp(rise, a, j):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime.maze import (
     EAST,
     NORTH,
@@ -49,13 +50,14 @@ def world(goals=((0, 5),), start=(N - 1, 0)):
     return World(*sizes, jnp.asarray(mask), EXPLORING, RACING, 8.0, 100.0)
 
 
-@jax.jit
+@partial(jax.jit, compiler_options=QUICK)
 def _next(plan, start, goals):
     return navigator.next_leg(plan, world()._replace(start=start, goals=goals), Strategy())
 
 
 def step(plan, where=None):
     where = where or world()
+    plan = plan._replace(place=jnp.int32(plan.place))  # of one type, for one program
     return _next(plan, where.start, where.goals)
 
 

@@ -9,6 +9,7 @@ table.
 """
 
 import dataclasses
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -19,7 +20,8 @@ import pinocchio as pin
 import pytest
 
 import mime.control.kinematics as kin
-from mime.control.kinematics.aba import articulated_bodies
+from compiling import QUICK
+from mime.control.kinematics.forward_dynamics import Problem, by_articulated_bodies
 from mime.control.kinematics.recursion import FEW_LINKS
 
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
@@ -142,8 +144,9 @@ def error(ours, theirs) -> float:
     return float(np.max(np.abs(ours - theirs)) / max(np.max(np.abs(theirs)), 1e-300))
 
 
-def errors(tree: kin.KinematicTree, q: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
-    reference, n, tip = Reference(tree), tree.num_joints, tree.num_links - 1
+def errors(reference: Reference, q: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+    tree = reference.tree
+    n, tip = tree.num_joints, tree.num_links - 1
     # Fast motion, so that Coriolis torques are not lost beside gravity.
     qd, qdd, tau = 10.0 * rng.normal(size=(3, n))
     F_ext = 10.0 * rng.normal(size=(tree.num_links, 6))
@@ -190,10 +193,11 @@ def test_every_published_robot_agrees_or_is_refused_for_a_reason(name):
         assert REFUSED[name] in message
         return
     tree = load(name)
+    reference = Reference(tree)
     rng = np.random.default_rng(0)
     worst: dict[str, float] = {}
     for q in configurations(tree).values():
-        for what, value in errors(tree, q, rng).items():
+        for what, value in errors(reference, q, rng).items():
             worst[what] = max(worst.get(what, 0.0), value)
     figures = "  ".join(f"{what} {value:.0e}" for what, value in worst.items())
     show(name, f"{tree.num_joints:3d} joints {tree.num_links:3d} links  {figures}")
@@ -316,7 +320,10 @@ def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path):
 def check_articulated_bodies(tree):
     reference, n = Reference(tree), tree.num_joints
     rng = np.random.default_rng(4)
-    compiled = jax.jit(lambda *args: articulated_bodies(tree, *args, GRAVITY, F_ext, None))
+    compiled = jax.jit(
+        lambda *args: by_articulated_bodies(Problem(tree, *args, GRAVITY, F_ext, None))[0],
+        compiler_options=QUICK,
+    )
     qd, tau = 10.0 * rng.normal(size=(2, n))
     F_ext = 10.0 * rng.normal(size=(tree.num_links, 6))
     for q in configurations(tree).values():
@@ -336,7 +343,7 @@ def test_a_branching_tree_in_loops_agrees(name):
     F_ext = 10.0 * rng.normal(size=(n, 6))
     tips = [n - 1, n // 2, 0]
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICK)
     def compiled(q, qd, qdd, tau, F_ext):
         return {
             "fk": kin.joint_to_world_transforms(tree, q),

@@ -14,20 +14,45 @@ from mime.cli import main
 from mime.core.checkpoint import read_header
 from motor_scenario import motor_scenario
 
-LONG = motor_scenario(
-    "duration = 800.0\ntimestep = 1e-5\nevery = 16_000",
-    'kind = "sine"\namplitude = 5.0\nfrequency_hz = 1.7',
-)
+EVERY, TIMESTEP_S = 16_000, 1e-5
+LONG, ENDLESS = 2_000, 125_000
+"""Samples: of 32 million steps, about a second; of 2 billion, a minute on the fastest machine."""
+TERMINAL = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""Ctrl-C interrupts, as in a terminal, even where these tests run in the background (`make test &`
+in a script) and programs begin with that signal ignored.
+"""
+HELD = """
+import time
+from mime.core import checkpoint
+
+def save_and_wait(path, prints, progress, recorded, save=checkpoint.save):
+    save(path, prints, progress, recorded)
+    if progress.records > 100:
+        time.sleep(600)
+
+checkpoint.save = save_and_wait
+"""
+"""The run waits in its middle for what is to happen to it, however late that comes."""
+
+
+def write_scenario(tmp_path, samples):
+    """A run of so many samples, in `long.toml`."""
+    duration = samples * EVERY * TIMESTEP_S
+    text = motor_scenario(
+        f"duration = {duration:.2f}\ntimestep = {TIMESTEP_S}\nevery = {EVERY}",
+        'kind = "sine"\namplitude = 5.0\nfrequency_hz = 1.7',
+    )
+    (tmp_path / "long.toml").write_text(text)
 
 
 @pytest.fixture
 def start(tmp_path):
     """Start `mime run` of a long scenario in the background: `start("--out", "here")`."""
-    (tmp_path / "long.toml").write_text(LONG)
+    write_scenario(tmp_path, LONG)
     started = []
 
-    def start(*words, before="pass"):
-        code = f"{before}; from mime.cli import main; main()"
+    def start(*words, before=""):
+        code = f"{TERMINAL}\n{before}\nfrom mime.cli import main\nmain()"
         options = ["--quiet", "--checkpoint-seconds", "0.1"]
         process = subprocess.Popen(
             [sys.executable, "-c", code, "run", "long.toml", *options, *words],
@@ -54,11 +79,11 @@ def in_process(tmp_path, monkeypatch):
 
 
 def wait_until_under_way(process, checkpoint):
-    """Until a checkpoint holds a part of the run."""
+    """Until a checkpoint holds the first samples of the run."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
-        if checkpoint.exists() and (header := read_header(checkpoint))["done"] > 0:
+        if checkpoint.exists() and (header := read_header(checkpoint))["records"] > 100:
             return header
         time.sleep(0.01)
     raise AssertionError("the run never began")
@@ -80,7 +105,7 @@ def refused(capsys, *words):
 def test_a_run_killed_in_the_middle_and_resumed_gives_the_undisturbed_result(
     start, tmp_path, capsys, in_process
 ):
-    killed = start("--out", "killed")
+    killed = start("--out", "killed", before=HELD)
     header = wait_until_under_way(killed, tmp_path / "killed" / "checkpoint.npz")
     killed.send_signal(signal.SIGKILL)
     killed.wait()
@@ -100,18 +125,26 @@ def test_a_run_killed_in_the_middle_and_resumed_gives_the_undisturbed_result(
 
 
 def test_ctrl_c_keeps_what_was_computed_and_says_how_to_go_on(start, tmp_path, in_process):
+    checkpoint = tmp_path / "here" / "checkpoint.npz"
+    write_scenario(tmp_path, ENDLESS)
     process = start("--out", "here")
-    wait_until_under_way(process, tmp_path / "here" / "checkpoint.npz")
+    wait_until_under_way(process, checkpoint)
     process.send_signal(signal.SIGINT)
     code, _, err = end(process)
     assert code == 130
     assert "Traceback" not in err
     assert "Go on with:  mime run long.toml --out here --resume" in err
     partial = Trajectory.load(tmp_path / "here" / "result.partial.nc")
-    assert 0 < len(partial.time) < 5000
+    made = len(partial.time)
+    assert made == read_header(checkpoint)["records"]
+    assert 100 < made < ENDLESS
     assert np.isfinite(partial["rotor"]["current"]).all()
+    write_scenario(tmp_path, made + 50)  # its end, nearer: nobody waits for 2 billion steps
     main(["run", "long.toml", "--quiet", "--out", "here", "--resume"])
     assert not (tmp_path / "here" / "result.partial.nc").exists()
+    whole = Trajectory.load(tmp_path / "here" / "result.nc")
+    assert len(whole.time) == made + 50
+    np.testing.assert_array_equal(whole["rotor"]["current"][:made], partial["rotor"]["current"])
 
 
 SMALL_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"

@@ -4,18 +4,26 @@ The batch is cut into equal blocks, one a thread: XLA releases Python's lock.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from mime.core.batch_programs import PROGRAMS, batch_program, fields_of
+from mime.core.divergence import all_finite
 from mime.core.progress import Pace, progress_bar
-from mime.core.recording import Recorded, Selection, labels, parameter_values, sample_bytes
+from mime.core.recording import (
+    Recorded,
+    Selection,
+    buffer_capacity,
+    labels,
+    parameter_values,
+    sample_bytes,
+    sample_times,
+)
 from mime.core.run import check_finite_inputs, count_steps
 from mime.core.signals import Inputs
 from mime.core.simulation import ConvergenceWarning, Simulation
@@ -93,71 +101,59 @@ class _BatchJob:
         self.static = {"selection": selection, "axes": self.axes, "every_step": every == 1}
         # The caller's `jax.enable_x64` holds in the caller's thread only.
         self.double = jnp.result_type(float) == jnp.float64
-        self.program = PROGRAMS[kind]
+        self.program = PROGRAMS[kind].of(variants.shared)
 
     def finish(self, progress: bool) -> Trajectory:
         """Run all blocks to the end, side by side."""
-        block = self.blocks[0]
-        size = self.length * sample_bytes(block.shared.nodes, self.selection)
-        self.capacity = max(1, min(1024, _BUFFER_BYTES // size, self.steps // self.every))
-        start = block.state.step
-        _, outputs = self._call(block, start, 0, 0)  # compiles, once for all blocks
-        self.treedef: Any = jax.tree.structure(outputs)
+        size = self.length * sample_bytes(self.blocks[0].shared.nodes, self.selection)
+        self.capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
+        self.start = self.blocks[0].state.step
         done, pace = 0, Pace()
-        with progress_bar(self.steps, 0, progress) as bar, ThreadPoolExecutor(self.threads) as pool:
+        with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
-                records, stride, complete = pace.plan(done, self.steps, self.every, self.capacity)
+                plan = pace.plan(done, self.steps, self.every, self.capacity)
                 with pace:
-                    jobs = [
-                        pool.submit(self._advance, block, start, records, stride, complete)
-                        for block in self.blocks
-                    ]
-                    for job in jobs:
-                        job.result()
+                    self._on_threads(partial(self._advance, done, *plan))
+                records, stride, _ = plan
                 done += records * stride
                 pace.made(records * stride)
                 bar(done)
         return self._trajectory()
 
-    def _advance(
-        self, block: Block, start: Array, records: int, stride: int, complete: bool
-    ) -> None:
-        with jax.enable_x64(self.double):
-            block.state, outputs = self._call(block, start, records, stride)
-        if complete:
-            block.samples.append([np.asarray(x)[:records] for x in jax.tree.leaves(outputs)])
-        jax.block_until_ready(block.state)
+    def _on_threads(self, work: Callable[[Block], None]) -> None:
+        if self.threads == 1:
+            work(self.blocks[0])
+        else:
+            list(_pool(self.threads).map(work, self.blocks))
 
-    def _call(self, block: Block, start: Array, records: int, stride: int) -> Any:
-        return self.program(
-            block.shared,
-            block.parameters,
-            block.state,
-            block.signals,
-            start,
-            np.int32(records),
-            np.int32(stride),
-            capacity=self.capacity,
-            **self.static,
-        )
+    def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
+        with jax.enable_x64(self.double):
+            block.state, outputs = self.program(
+                block.parameters,
+                block.state,
+                block.signals,
+                self.start,
+                np.int32(records),
+                np.int32(stride),
+                capacity=self.capacity,
+                **self.static,
+            )
+        if complete:
+            block.record(outputs, self.steps // self.every, done // self.every, records)
+        jax.block_until_ready(block.state)
 
     def _trajectory(self) -> Trajectory:
         size, simulation = self.variants.size, self.blocks[0].shared
-        columns = [
-            np.concatenate([np.concatenate([s[i] for s in b.samples]) for b in self.blocks], -1)[
-                ..., :size
-            ]
-            for i in range(self.treedef.num_leaves)
-        ]
-        found = jax.tree.unflatten(self.treedef, [np.moveaxis(x, -1, 0) for x in columns])
+
+        def joined(*parts: np.ndarray) -> np.ndarray:
+            whole = parts[0] if len(parts) == 1 else np.concatenate(parts, -1)[..., :size]
+            return np.moveaxis(whole, -1, 0)
+
+        found = jax.tree.map(joined, *(block.recorded for block in self.blocks))
         fields = {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
-        first = int(self.blocks[0].state.step) - self.steps
-        times = (
-            first + self.every * np.arange(1, self.steps // self.every + 1)
-        ) * simulation.timestep
-        join = lambda *x: jnp.moveaxis(jnp.concatenate(x, -1)[..., :size], -1, 0)  # noqa: E731
-        parts = [fields_of(block.state) for block in self.blocks]
-        stacked = SimulationState(self.blocks[0].state.step, *jax.tree.map(join, *parts))
+        first, records = int(np.asarray(self.start)), self.steps // self.every
+        times = sample_times(first, self.every, records, simulation.timestep)
+        stacked = _stacked([block.state for block in self.blocks], size=size)
         parameters = parameter_values(simulation.nodes)
         varied = []
         for node, values in self.variants.parameters[True].items():
@@ -172,21 +168,34 @@ class _BatchJob:
         )
 
 
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="mime-run-batch")
+
+
+@partial(jax.jit, static_argnames="size")
+def _stacked(states: list[SimulationState], *, size: int) -> SimulationState:
+    """The state of all members, batch axis first."""
+    join = lambda *x: jnp.moveaxis(jnp.concatenate(x, -1)[..., :size], -1, 0)  # noqa: E731
+    return SimulationState(states[0].step, *jax.tree.map(join, *map(fields_of, states)))
+
+
 def _find_divergence(
     fields: Mapping[str, Mapping[str, np.ndarray]], state: SimulationState, times: np.ndarray
 ) -> dict[int, Divergence]:
     """The first sample that is not finite, of every member that has one; else its final state."""
     found: dict[int, Divergence] = {}
     for node, values in state.nodes.items():
-        for field, final in values.items():
-            if final.dtype.kind == "f":
+        for field, value in values.items():
+            final = np.asarray(value)
+            if not all_finite(final):
                 for index in np.flatnonzero(
                     ~np.isfinite(final.reshape(len(final), -1)).all(axis=1)
                 ):
                     found.setdefault(int(index), Divergence(node, field, float(times[-1])))
     for node, series in fields.items():
         for field, x in series.items():
-            if x.dtype.kind == "f" and x.size:
+            if not all_finite(x):
                 bad: np.ndarray = ~np.isfinite(x.reshape(*x.shape[:2], -1)).all(axis=2)
                 for index in np.flatnonzero(bad.any(axis=1)):
                     time = float(times[bad[index].argmax()])

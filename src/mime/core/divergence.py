@@ -35,9 +35,11 @@ def _in_order(simulation: Simulation) -> list[str]:
     return [name for s in stages for name in ((s,) if isinstance(s, str) else s.members)]
 
 
-def is_finite(state: SimulationState) -> bool:
-    """True when no field of any node's state is NaN or infinite."""
-    return all(all_finite(np.asarray(x)) for x in jax.tree.leaves((state.nodes, state.held)))
+def is_finite(state: SimulationState) -> Array:
+    """True when no field of any node's state is NaN or infinite; traced."""
+    leaves = jax.tree.leaves((state.nodes, state.held))
+    floating = [x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+    return jnp.all(jnp.array([jnp.isfinite(x).all() for x in floating]))
 
 
 def all_finite(values: np.ndarray) -> bool:

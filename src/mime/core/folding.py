@@ -7,14 +7,14 @@ resistance is a JAX array: it can change, be batched and be differentiated with 
 """
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial, update_wrapper
 from typing import Any
 
 import jax
 import numpy as np
 
 
-class _Constants:
+class Constants:
     """Structure and NumPy leaves of a pytree: a static argument of `jax.jit`, hashable by value."""
 
     __slots__ = ("_hash", "_key", "leaves", "treedef")
@@ -33,7 +33,7 @@ class _Constants:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Constants) and self._key == other._key
+        return isinstance(other, Constants) and self._key == other._key
 
     def merge(self, variables: list[Any]) -> Any:
         """The pytree again, with `variables` where a leaf was not a constant."""
@@ -42,26 +42,34 @@ class _Constants:
         return jax.tree.unflatten(self.treedef, leaves)
 
 
-def split(value: Any) -> tuple[_Constants, list[Any]]:
+def split(value: Any) -> tuple[Constants, list[Any]]:
     """A pytree as (its structure and NumPy leaves, all its other leaves)."""
     leaves, treedef = jax.tree.flatten(value)
     constants = tuple(leaf if isinstance(leaf, np.ndarray) else None for leaf in leaves)
     variables = [leaf for leaf in leaves if not isinstance(leaf, np.ndarray)]
-    return _Constants(treedef, constants), variables
+    return Constants(treedef, constants), variables
+
+
+class Folding:
+    """`jax.jit(function)` that folds the NumPy leaves of the *first* argument into the program."""
+
+    def __init__(self, function: Callable[..., Any], jit_options: dict[str, Any]):
+        def compiled(constants: Constants, variables: list[Any], *args: Any, **kwargs: Any) -> Any:
+            return function(constants.merge(variables), *args, **kwargs)
+
+        self._compiled = jax.jit(compiled, static_argnums=0, **jit_options)
+        update_wrapper(self, function)
+
+    def __call__(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*split(value), *args, **kwargs)
+
+    def of(self, value: Any) -> Callable[..., Any]:
+        """The function of all arguments but the first, which many calls then split only once."""
+        return partial(self._compiled, *split(value))
 
 
 def jit_folding(
     function: Callable[..., Any], static_argnames: tuple[str, ...] = (), **jit_options: Any
-) -> Callable[..., Any]:
-    """`jax.jit(function)` that folds the NumPy leaves of the *first* argument into the program."""
-
-    @partial(jax.jit, static_argnums=0, static_argnames=static_argnames, **jit_options)
-    def compiled(constants: _Constants, variables: list[Any], *args: Any, **kwargs: Any) -> Any:
-        return function(constants.merge(variables), *args, **kwargs)
-
-    @wraps(function)
-    def call(value: Any, *args: Any, **kwargs: Any) -> Any:
-        constants, variables = split(value)
-        return compiled(constants, variables, *args, **kwargs)
-
-    return call
+) -> Folding:
+    """Compile a function, or decorate it, so that its first argument is folded; see `Folding`."""
+    return Folding(function, {"static_argnames": static_argnames, **jit_options})

@@ -35,7 +35,7 @@ class Pace:
     def made(self, steps: int) -> None:
         """Aim the next chunk by how long the last one of `steps` steps took."""
         wanted = steps * _SECONDS_A_CHUNK / self._elapsed
-        self.steps = int(min(max(wanted, self.steps / 4, 1), self.steps * 8, 2**30))
+        self.steps = int(min(max(wanted, self.steps / 4, 1), self.steps * 16, 2**30))
 
 
 @contextmanager

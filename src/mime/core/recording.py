@@ -113,10 +113,29 @@ def parameter_values(nodes: Mapping[str, Node]) -> dict[str, dict[str, np.ndarra
 
 
 def sample_bytes(nodes: Mapping[str, Node], selection: Selection) -> int:
-    """Bytes that one sample takes, for sizing buffers: at least one."""
+    """Bytes that one sample takes, for sizing buffers."""
     shapes = [
         field_specs(nodes[name])[field].shape if name in nodes else ()
         for name, fields in selection
         for field in fields
     ]
-    return max(1, 8 * sum(math.prod(shape) for shape in shapes))
+    return 8 * sum(math.prod(shape) for shape in shapes)
+
+
+def buffer_capacity(sample_size: int, records: int, size: int, fewest: int, most: int) -> int:
+    """Samples of `sample_size` bytes that a chunk of a run of `records` has room for.
+
+    A power of two where the run decides it: runs of similar length share one program. Half of the
+    run will do, since the first chunks are short and each of them clears the whole buffer.
+    """
+    if sample_size == 0:
+        return 2**30
+    wanted = 2 ** (records // 2).bit_length()
+    return max(1, min(max(wanted, fewest), most, size // sample_size))
+
+
+def sample_times(first: int, every: int, records: int, timestep: float) -> np.ndarray:
+    """Seconds of the samples after step `first`, `every` steps apart."""
+    times = np.arange(first + every, first + every * records + 1, every, dtype=float)
+    times *= timestep
+    return times

@@ -15,7 +15,16 @@ from mime.core.checkpoint import CheckpointError, Progress
 from mime.core.divergence import all_finite, is_finite, locate
 from mime.core.folding import jit_folding
 from mime.core.progress import Pace, progress_bar
-from mime.core.recording import Recorded, Selection, labels, observe, parameter_values, sample_bytes
+from mime.core.recording import (
+    Recorded,
+    Selection,
+    buffer_capacity,
+    labels,
+    observe,
+    parameter_values,
+    sample_bytes,
+    sample_times,
+)
 from mime.core.rollout import Outputs, chunk, observe_again, stepper, watched_nodes
 from mime.core.signals import Constant, Inputs, Series, Signals, to_signals
 from mime.core.simulation import Simulation, warn_of_failures
@@ -24,7 +33,7 @@ from mime.core.step import SimulationState
 from mime.core.trajectory import Divergence, Trajectory
 
 _BUFFER_BYTES = 2**23
-_FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**16
+_FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**17
 
 
 class DivergenceError(FloatingPointError):
@@ -135,21 +144,27 @@ class _Job:
         self.simulation, self.signals, self.selection = simulation, signals, selection
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
-        # A power of two: runs of similar length share one compiled program.
-        wanted = 2 ** (steps // every).bit_length()
-        most = max(
-            1, min(_MOST_RECORDS, _BUFFER_BYTES // sample_bytes(simulation.nodes, selection))
+        size = sample_bytes(simulation.nodes, selection)
+        self.capacity = buffer_capacity(
+            size, steps // every, _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
         )
-        self.capacity = min(max(wanted, _FEWEST_RECORDS), most)
-        _, outputs = self._call(0, 0)  # compiles
-        self.treedef = jax.tree.structure(outputs)
-        leaves = jax.tree.leaves(outputs)
-        self.recorded = [np.empty((steps // every, *x.shape[1:]), x.dtype) for x in leaves]
+        self.program = _program.of(simulation)
+        self.treedef: Any = None
+        self.recorded: list[np.ndarray] = []
         self.file: Path | None = None
+
+    def _allocate(self, outputs: Outputs | None = None) -> None:
+        """Room for all samples, in the structure of a chunk's `outputs`."""
+        if self.treedef is None:
+            found = outputs if outputs is not None else jax.eval_shape(lambda: self._call(0, 0)[1])
+            leaves, self.treedef = jax.tree.flatten(found)
+            count = self.steps // self.every
+            self.recorded = [np.empty((count, *x.shape[1:]), x.dtype) for x in leaves]
 
     def attach(self, file: Path, resume: bool, seconds: float) -> None:
         """Keep a checkpoint in `file`; resume from it if told to; never lose unfinished work."""
         self.file, self.checkpoint_seconds = file, seconds
+        self._allocate()
         self.prints = checkpoints.fingerprint(
             self.simulation, self.start, self.signals, self.selection, self.every
         )
@@ -177,6 +192,7 @@ class _Job:
                         self._save()
                         saved = time.monotonic()
             except KeyboardInterrupt:
+                self._allocate()
                 self._save()
                 kept = f"; resume from {self.file}" if self.file else ""
                 message = f"stopped after {self.done} of {self.steps} steps{kept}"
@@ -188,10 +204,11 @@ class _Job:
     def _chunk(self, pace: Pace) -> None:
         records, stride, complete = pace.plan(self.done, self.steps, self.every, self.capacity)
         with pace:
-            state, outputs = self._call(records, stride)
-            jax.block_until_ready(state)
+            state, outputs, flag = self._call(records, stride)
+            finite = np.asarray(flag)  # waits; `bool(flag)` would take six times as long
+        self._allocate(outputs)
         samples = [np.asarray(x)[:records] for x in jax.tree.leaves(outputs)] if complete else []
-        if not (is_finite(state) and all(all_finite(x) for x in samples)):
+        if not (finite and all(map(all_finite, samples))):
             self._diverged(records * stride)
         for kept, new in zip(self.recorded, samples, strict=False):
             kept[self.records : self.records + records] = new
@@ -200,9 +217,8 @@ class _Job:
         self.state = state
         pace.made(records * stride)
 
-    def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs]:
-        return _program(
-            self.simulation,
+    def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs, Array]:
+        return self.program(
             self.state,
             self.signals,
             self.start.step,
@@ -223,7 +239,7 @@ class _Job:
         # Samples of this chunk up to the failure are good: record them by running just so far.
         good = (made - self.done) // self.every
         if good and self.done % self.every == 0:
-            _, outputs = self._call(good, self.every)
+            _, outputs, _ = self._call(good, self.every)
             for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
                 kept[self.records : self.records + good] = np.asarray(new)[:good]
             self.records += good
@@ -237,8 +253,8 @@ class _Job:
 
     def _trajectory(self) -> Trajectory:
         data = [values[: self.records] for values in self.recorded]
-        first = int(self.start.step)
-        times = (first + self.every * np.arange(1, self.records + 1)) * self.simulation.timestep
+        first = int(np.asarray(self.start.step))
+        times = sample_times(first, self.every, self.records, self.simulation.timestep)
         units, descriptions = labels(self.simulation.nodes, self.selection)
         fields = jax.tree.unflatten(self.treedef, data)
         fields = {node: {f: fields[node][f] for f in chosen} for node, chosen in self.selection}
@@ -263,8 +279,9 @@ def _chunk(
     selection: Selection,
     capacity: int,
     every_step: bool,
-) -> tuple[SimulationState, Outputs]:
-    return chunk(
+) -> tuple[SimulationState, Outputs, Array]:
+    """A chunk, and whether the state after it is finite."""
+    after, outputs = chunk(
         stepper(simulation, signals, start),
         lambda *now: observe(simulation.nodes, selection, *now),
         lambda *after: observe_again(simulation, selection, *after),
@@ -275,6 +292,7 @@ def _chunk(
         capacity,
         every_step,
     )
+    return after, outputs, is_finite(after)
 
 
 _program = jit_folding(_chunk, static_argnames=("selection", "capacity", "every_step"))

@@ -34,6 +34,8 @@ class Simulation(eqx.Module):
     nodes: dict[str, Node]
     wiring: Wiring = eqx.field(static=True)
 
+    __getattribute__ = object.__getattribute__  # plain methods, as in `Node`
+
     @property
     def timestep(self) -> float:
         """Seconds a step: the smallest timestep of all nodes."""
@@ -49,6 +51,8 @@ class Simulation(eqx.Module):
 
     def with_parameters(self, parameters: Mapping[str, Mapping[str, Any]]) -> "Simulation":
         """The same graph with other parameters: `{"rotor": {"r_ohm": 2.0}}`. Nothing is rebuilt."""
+        if not parameters:
+            return self
         nodes = dict(self.nodes)
         for name, values in parameters.items():
             if name not in nodes:

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -33,10 +32,20 @@ class Block:
     """Some of the members, as the compiled program takes them: batch axis last."""
 
     shared: Simulation
-    parameters: dict[str, dict[str, Array]]
+    parameters: dict[str, dict[str, np.ndarray]]
     state: SimulationState
     signals: Signals
-    samples: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
+    recorded: dict[str, dict[str, np.ndarray]] | None = None
+
+    def record(self, outputs: Any, total: int, first: int, count: int) -> None:
+        """Keep `count` samples of a chunk's buffers, of the run's `total` those from `first` on."""
+        if self.recorded is None:
+            self.recorded = jax.tree.map(
+                lambda x: np.empty((total, *x.shape[1:]), x.dtype), outputs
+            )
+        pairs = zip(jax.tree.leaves(self.recorded), jax.tree.leaves(outputs), strict=True)
+        for kept, new in pairs:
+            kept[first : first + count] = np.asarray(new)[:count]
 
 
 class Variants:
@@ -163,25 +172,28 @@ class Variants:
 
         def take(values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             return {
-                n: {f: jnp.asarray(x[members]) for f, x in v.items()} for n, v in values.items()
+                node: {field: np.moveaxis(x[members], 0, -1) for field, x in fields.items()}
+                for node, fields in values.items()
             }
 
-        shared = self.shared
         parameters = take(self.parameters[True])
         state = _initial_states(
-            shared, parameters, take(self.initial[True]), self.initial[False], size=len(members)
+            self.shared,
+            parameters,
+            take(self.initial[True]),
+            self.initial[False],
+            size=len(members),
         )
-        parameters = jax.tree.map(lambda x: jnp.moveaxis(x, 0, -1), parameters)
         signals = {
             node: {
-                field: jax.tree.map(lambda x: x[..., members], signal)
+                field: jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[..., members]), signal)
                 if self.input_axes[node][field] == -1
                 else signal
                 for field, signal in fields.items()
             }
             for node, fields in self.signals.items()
         }
-        return Block(shared, parameters, state, signals)
+        return Block(self.shared, parameters, state, signals)
 
 
 def _states(
@@ -194,15 +206,14 @@ def _states(
         overrides = {n: {**common.get(n, {}), **varied.get(n, {})} for n in names}
         return shared.with_parameters(parameters).init_state(overrides)
 
-    if not (parameters or varied):
-        state = one({}, {})
-        return jax.tree.map(lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)), state)
-    return jax.vmap(one, out_axes=-1)(parameters, varied)
+    if parameters or varied:
+        first = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (parameters, varied))
+        state = jax.vmap(one, out_axes=-1)(*first)
+    else:
+        state = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)), one({}, {})
+        )
+    return dataclasses.replace(state, step=state.step[0])
 
 
-_compiled_states = jit_folding(_states, static_argnames=("size",))
-
-
-def _initial_states(*args: Any, size: int) -> SimulationState:
-    state = _compiled_states(*args, size=size)
-    return eqx.tree_at(lambda s: s.step, state, state.step[0])
+_initial_states = jit_folding(_states, static_argnames=("size",))

@@ -9,8 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import solve_ivp
-from scipy.special import fresnel
+import scipy
 
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.verification.benchmark import (
@@ -205,7 +204,7 @@ def clothoid(Drive: Subject) -> Iterator[Finding]:
     """x + i y = v ∫ e^{i g t²/2} dt"""
     v, growth, T = 0.5, 12.0, 1.5
     scale = np.sqrt(np.pi / growth)
-    S, C = fresnel(T / scale)
+    S, C = scipy.special.fresnel(T / scale)
     counts = (50, 100, 200, 400)
     errors = []
     for n in counts:
@@ -285,7 +284,8 @@ def _path_errors(node: Any, by_torque: np.ndarray) -> tuple[float, ...]:
     def slope(t: float, s: np.ndarray) -> list[float]:
         return [s[3] * np.cos(s[2]), s[3] * np.sin(s[2]), s[4], *(by_torque @ torque(t))]
 
-    truth = solve_ivp(slope, (0, 1.0), np.zeros(5), rtol=1e-11, atol=1e-13).y[:2, -1]
+    solved = scipy.integrate.solve_ivp(slope, (0, 1.0), np.zeros(5), rtol=1e-11, atol=1e-13)
+    truth = solved.y[:2, -1]
     errors = []
     for n in COUNTS:
         path = run(node, torque((np.arange(n) + 0.5) / n).T, 1.0 / n)

@@ -11,8 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import simpson
-from scipy.linalg import expm
+import scipy
 
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.verification.benchmark import (
@@ -135,7 +134,7 @@ def _error_of_exact_steps(
     torques = np.random.default_rng(0).normal(size=(200, 2))
     start = [0.3, -0.2, 0.05, 0.4]
     states = run(joint(Joint, I_f, dt, **changes), torques, **dict(zip(FIELDS, start)))
-    step = expm(np.block([[A, B], [np.zeros((2, 6))]]) * dt)
+    step = scipy.linalg.expm(np.block([[A, B], [np.zeros((2, 6))]]) * dt)
     x, path = np.array(start), []
     for pair in torques:
         x = step[:4, :4] @ x + step[:4, 4:] @ pair
@@ -210,7 +209,11 @@ def energy_balance(Joint: Subject) -> Iterator[Finding]:
             x2, w2, x1, w1 = states.values()
             E = 0.5 * (J * w2**2 + I * (w1 + w2) ** 2 + (I_f or 0.0) * w1**2 + k * x1**2)
             middle = 0.5 * (w1[1:] + w1[:-1])
-            squares = dt * np.sum(middle**2) if integrator == "implicit" else simpson(w1**2, dx=dt)
+            squares = (
+                dt * np.sum(middle**2)
+                if integrator == "implicit"
+                else scipy.integrate.simpson(w1**2, dx=dt)
+            )
             work = u * (x2[-1] - x2[0]) + f * (x1[-1] + x2[-1] - x1[0] - x2[0])
             yield Measurement(
                 f"balance over the largest energy, {integrator}, {label(I_f)}",
@@ -297,4 +300,4 @@ def _midpoint_error(Joint: Subject, dt: float) -> float:
     steps, start = round(2.0 / dt), {"deflection": 0.1}
     states = run(joint(Joint, timestep=dt, integrator="implicit"), np.zeros((steps, 2)), **start)
     A, _ = equations(J, I, k, v)
-    return abs(float(states["deflection"][-1] - (expm(2.0 * A) @ [0, 0, 0.1, 0])[2]))
+    return abs(float(states["deflection"][-1] - (scipy.linalg.expm(2.0 * A) @ [0, 0, 0.1, 0])[2]))

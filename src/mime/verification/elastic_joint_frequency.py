@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import eigvals
+import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, halved, largest
@@ -73,7 +73,7 @@ def transfer_functions(Joint: Subject) -> Iterator[Finding]:
 def zeros(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
     """The finite generalised eigenvalues of Rosenbrock's pencil [[A - z, B], [C, 0]]."""
     pencil = np.block([[A, B], [C, np.zeros((1, 1))]])
-    found = eigvals(pencil, np.diag([1.0] * len(A) + [0.0]))
+    found = scipy.linalg.eigvals(pencil, np.diag([1.0] * len(A) + [0.0]))
     return found[np.isfinite(found) & (np.abs(found) < 1e6)]
 
 

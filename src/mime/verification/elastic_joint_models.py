@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.verification.benchmark import (
@@ -237,7 +237,7 @@ def flexible_pendulum(Joint: Subject) -> Iterator[Finding]:
             limit=1e-12,
             why="a few roundings",
         )
-        step, x, path = expm((A + B @ GAIN) * 1e-3), np.array([0, 0, 0, 0.1]), []
+        step, x, path = scipy.linalg.expm((A + B @ GAIN) * 1e-3), np.array([0, 0, 0, 0.1]), []
         for _ in range(10_000):
             x = step @ x
             path.append(x)

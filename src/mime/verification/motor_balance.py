@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import simpson
+import scipy
 
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.motor.friction import acceleration
@@ -85,8 +85,8 @@ def _imbalance(motor: MotorNode) -> float:
     V, dt = 5.0, motor.timestep
     states = run(motor, {"commanded_voltage": V}, round(0.1 / dt))
     i, w = (np.concatenate([[0.0], states[name]]) for name in ("current", "angular_velocity"))
-    supplied = V * simpson(i, dx=dt)
-    lost = simpson(R * i**2 + B * w**2, dx=dt)
+    supplied = V * scipy.integrate.simpson(i, dx=dt)
+    lost = scipy.integrate.simpson(R * i**2 + B * w**2, dx=dt)
     stored = L * i[-1] ** 2 / 2 + J * w[-1] ** 2 / 2
     return float(abs(supplied - lost - stored) / supplied)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
 from mime.core.node import Scalar, State, Values
 from mime.nodes.actuation.motor import MotorNode
@@ -96,7 +96,7 @@ def velocity_loop(Motor: Subject) -> Iterator[Finding]:
     A[0, 0] = -(KP + b) / J
     rest = -np.linalg.solve(A, B_ * target)
     t = 1e-2 * np.arange(1, 501)[::50]
-    reference = np.array([(rest - expm(A * time) @ rest)[0] for time in t])
+    reference = np.array([(rest - scipy.linalg.expm(A * time) @ rest)[0] for time in t])
     yield Measurement(
         "relative error of the speed, exact integrator",
         largest(exact["angular_velocity"][::50] - reference) / target,

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import solve_ivp
-from scipy.special import ellipk
+import scipy
 
 from mime.core.node import Scalar, State, Values
 from mime.nodes.actuation.motor import MotorNode
@@ -184,7 +183,7 @@ def dry_friction(Motor: Subject) -> Iterator[Finding]:
     def slope(_: float, w: np.ndarray) -> np.ndarray:
         return (0.006 - B * w - tau_c - (tau_s - tau_c) * np.exp(-((w / w_s) ** 2))) / J
 
-    reference = solve_ivp(slope, (0, 0.2), [0.0], rtol=1e-10, atol=1e-12).y[0, -1]
+    reference = scipy.integrate.solve_ivp(slope, (0, 0.2), [0.0], rtol=1e-10, atol=1e-12).y[0, -1]
     timesteps = (8e-5, 4e-5, 2e-5, 1e-5)
     errors = []
     for h in timesteps:
@@ -253,7 +252,7 @@ def cogging(Motor: Subject) -> Iterator[Finding]:
     parameters = TORQUE | coggy | {"cogging_periods_per_turn": n}
     for degrees in (0.01, 20.0):
         theta0 = np.deg2rad(degrees)
-        expected = 4 * ellipk(np.sin(0.5 * n * theta0) ** 2) / np.sqrt(A * n / J)
+        expected = 4 * scipy.special.ellipk(np.sin(0.5 * n * theta0) ** 2) / np.sqrt(A * n / J)
         theta = run(Motor("motor", 1e-5, **parameters), {}, 300_000, angle=theta0)["angle"]
         yield Measurement(
             f"relative error of the period from {degrees:g} degrees",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
 from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import (
@@ -157,7 +157,7 @@ def coast_and_brake(Motor: Subject) -> Iterator[Finding]:
     short = {"commanded_voltage": 0.0}
     brake = run(braking, short, steps, angular_velocity=w0)["angular_velocity"]
     A, _ = closed_loop("voltage")
-    reference = np.array([(expm(A * time) @ [w0, 0.0])[0] for time in t[::100]])
+    reference = np.array([(scipy.linalg.expm(A * time) @ [w0, 0.0])[0] for time in t[::100]])
     errors = {"coasting": coast - w0 * np.exp(-B / J * t), "braking": brake[::100] - reference}
     for name, error in errors.items():
         yield Measurement(

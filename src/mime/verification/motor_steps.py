@@ -6,7 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import expm
+import scipy
 
 from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import (
@@ -45,7 +45,7 @@ def closed_loop(mode: str) -> tuple[np.ndarray, np.ndarray]:
 
 def step_of(A: np.ndarray, b: np.ndarray, u: float, t: float) -> np.ndarray:
     """x(t) = (e^{A t} - 1) A^-1 b u, from rest."""
-    return (expm(A * t) - np.eye(len(A))) @ np.linalg.solve(A, b * u)
+    return (scipy.linalg.expm(A * t) - np.eye(len(A))) @ np.linalg.solve(A, b * u)
 
 
 @benchmark(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from compiling import QUICK
 from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.actuation import elastic_joint_analysis as analysis
@@ -36,10 +37,6 @@ def joint(timestep=1e-3, **changes):
 
 LONGEST = 2000
 """All runs are as long and take dt as an argument: one program for each kind of node."""
-
-
-QUICK = {"xla_backend_optimization_level": 0}
-"""Compiles large programs that run once in half the time."""
 
 
 def scan(node, inputs, dt, steps=LONGEST):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.actuation.motor import MotorMeta, MotorNode, _quat_from_axis_angle, compose_pose
@@ -43,8 +44,6 @@ COMMANDS = [
     {"commanded_torque": 0.01, "commanded_voltage": 2.0, "commanded_velocity": 3.0},
     {"commanded_voltage": -2.0, "commanded_velocity": 3.0, "load_torque": 0.003},
 ]
-QUICK = {"xla_backend_optimization_level": 0}
-"""Compiles large programs that run once in half the time."""
 MODES = [("torque", 0.01), ("voltage", 2.0), ("velocity", 10.0)]
 
 

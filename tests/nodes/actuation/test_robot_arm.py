@@ -1,11 +1,14 @@
 """The arm as a node: base, limits, friction, wrenches, gradients, refusals."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime import GraphManager, ParameterError
 from mime.control.kinematics import (
     forward_dynamics,
@@ -135,8 +138,9 @@ def test_a_wrench_at_the_tool_is_the_same_as_one_moved_to_the_link(desktop):
     com = np.asarray(fluxes["link_poses_world"][-1, :3])
     moved = np.zeros((6, 6))
     moved[5] = [*force, *(moment + np.cross(tip - com, force))]
-    at_tool = node.update(state(q), {"end_effector_wrench_world": np.array([*force, *moment])}, DT)
-    at_link = node.update(state(q), {"external_wrenches_per_link": moved}, DT)
+    update = jax.jit(lambda inputs: node.update(state(q), inputs, DT), compiler_options=QUICK)
+    at_tool = update({"end_effector_wrench_world": np.array([*force, *moment])})
+    at_link = update({"external_wrenches_per_link": moved})
     np.testing.assert_allclose(
         at_tool["joint_velocities"], at_link["joint_velocities"], rtol=1e-10, atol=1e-13
     )
@@ -199,12 +203,13 @@ class TestDryFriction:
         """H (v - v_free) = -impulse, within the cone, opposed to v: checked, not assumed."""
         from mime.control.joint_friction import coulomb_step
 
+        step = jax.jit(coulomb_step, compiler_options=QUICK)
         rng = np.random.default_rng(5)
         for _ in range(50):
             A = rng.normal(size=(6, 6))
             H, v_free = A @ A.T + 0.1 * np.eye(6), rng.normal(size=6)
             limit = rng.uniform(0, 2, 6)
-            v = np.asarray(coulomb_step(jnp.asarray(H), jnp.asarray(v_free), jnp.asarray(limit)))
+            v = np.asarray(step(H, v_free, limit))
             impulse = -H @ (v - v_free)
             assert (np.abs(impulse) <= limit * (1 + 1e-9) + 1e-12).all()
             slides = v != 0
@@ -247,15 +252,18 @@ def test_gradients_of_the_tool_pose_are_finite_at_zero_and_at_180_degrees(deskto
     def pose(q):
         return node.compute_boundary_fluxes(state(q), {}, DT)["end_effector_pose_world"]
 
+    def everything(q):
+        return pose(q), jax.jacfwd(pose)(q), jax.jacrev(pose)(q)
+
     # Jitted as a whole, so that the poses of the other links are not compiled.
-    pose = jax.jit(pose)
-    jacobian = jax.jit(jax.jacfwd(pose))(jnp.asarray(q))
+    everything = jax.jit(everything, compiler_options=QUICK)
+    _, jacobian, reverse = everything(q)
     assert np.isfinite(jacobian).all()
-    assert np.isfinite(jax.jit(jax.jacrev(pose))(jnp.asarray(q))).all()
+    assert np.isfinite(reverse).all()
     step = 1e-6
     for j in range(6):
         e = step * np.eye(6)[j]
-        up, down = pose(jnp.asarray(q + e)), pose(jnp.asarray(q - e))
+        up, down = (np.asarray(everything(x)[0]) for x in (q + e, q - e))
         central = (up[:3] - down[:3]) / (2 * step)
         np.testing.assert_allclose(jacobian[:3, j], central, atol=1e-9)  # eps/step and step^2
 
@@ -266,7 +274,8 @@ def test_gradients_of_a_rollout_agree_with_central_differences(planar):
     graph.add_external_input("arm", "commanded_joint_torques")
     simulation = graph.compile()
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICK)
+    @partial(jax.value_and_grad, argnums=(0, 1))
     def final(masses, torques):
         variant = simulation.with_parameters({"arm": {"tree.masses": masses}})
         end, _ = variant.rollout(
@@ -278,16 +287,16 @@ def test_gradients_of_a_rollout_agree_with_central_differences(planar):
         )
         return jnp.sum(end.of("arm")["joint_angles"] ** 2)
 
-    masses, torques = jnp.asarray(planar.masses), jnp.array([5.0, 1.0, -0.5])
-    gradients = jax.jit(jax.grad(final, argnums=(0, 1)))(masses, torques)
+    masses, torques = planar.masses, np.array([5.0, 1.0, -0.5])
+    _, gradients = final(masses, torques)
     step = 1e-5
     for argument in range(2):
         for j in range(3):
-            e = step * jnp.eye(3)[j]
+            e = step * np.eye(3)[j]
             up = [masses, torques]
             down = [masses, torques]
             up[argument], down[argument] = up[argument] + e, down[argument] - e
-            central = (final(*up) - final(*down)) / (2 * step)
+            central = (final(*up)[0] - final(*down)[0]) / (2 * step)
             # Central differences: curvature times 1e-10, rounding eps/step = 2e-11 of the value.
             assert gradients[argument][j] == pytest.approx(float(central), rel=1e-6, abs=1e-8)
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
@@ -258,7 +259,7 @@ def test_a_mouse_turns_on_the_spot_in_a_cell_and_holds_its_sensors():
 def test_gradients_are_finite_at_rest_in_contact_and_in_free_space():
     node = mouse(wall_friction=0.2, rolling_resistance=0.02)
 
-    @jax.jit
+    @functools.partial(jax.jit, compiler_options=QUICK)
     @functools.partial(jax.grad, argnums=(0, 1, 2))
     def gradients(torque, speed, column):
         state = moving(node, column, 1.5, 0.0, forward_velocity=speed)

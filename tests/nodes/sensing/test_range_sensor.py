@@ -1,10 +1,13 @@
 """The range sensor's model: each option against its definition, gradients, batches, refusals."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.sensing.infrared import adc_from_distance
@@ -155,7 +158,7 @@ def test_a_beam_past_an_edge_reads_between_near_and_far():
 
 
 def test_gradients_pass_quantisation_only_straight_through():
-    @jax.jit
+    @partial(jax.jit, compiler_options=QUICK)
     def slope(pose, node):
         return jax.grad(read)(pose, node)
 

@@ -3,19 +3,21 @@
 from jaxtyping import Float
 
 from . import in_loops
+from .apart import Call, directly
 from .recursion import FEW_ENTRIES, goes_in_loops
 from .scalar import Array, Scalar, add, mul, pack, unpack
-from .spatial import Frame, MassMoments
+from .spatial import Frame, MassMoments, Motion
 from .tree import (
     KinematicTree,
     joint_motions,
     joint_transforms,
     link_mass_moments,
+    path_to_root,
 )
 
 
 def composite_rigid_bodies(
-    tree: KinematicTree, X: list[Frame], masses: list[MassMoments]
+    tree: KinematicTree, X: list[Frame], masses: list[MassMoments], call: Call = directly
 ) -> list[list[Scalar]]:
     """`mass_matrix` on scalars, lower triangle only:
 
@@ -33,20 +35,31 @@ def composite_rigid_bodies(
     for i in reversed(range(tree.num_links)):
         parent = tree.parent_idxs[i]
         if parent >= 0:
-            Ic[parent] = Ic[parent] + X[i].mass(Ic[i])
-        f = Ic[i].momentum(S[i])
-        j = i
-        while j >= 0:
-            entry = mul(mul(multiplier[i], multiplier[j]), f.power(S[j]))
+            Ic[parent] = call(_with_carried, Ic[parent], X[i], Ic[i])
+        path = path_to_root(tree, i)
+        powers = call(_powers, Ic[i], [X[j] for j in path], [S[j] for j in path])
+        for j, power in zip(path, powers, strict=True):
+            entry = mul(mul(multiplier[i], multiplier[j]), power)
             row, column = sorted((tree.coordinate_idxs[i], tree.coordinate_idxs[j]), reverse=True)
             # A joint and its mimic on one branch: M_ij and M_ji fall on the same diagonal entry.
             twice = 2.0 if i != j and row == column else 1.0
             M[row][column] = add(M[row][column], mul(twice, entry))
-            f = X[j].wrench(f)
-            j = tree.parent_idxs[j]
     for c, armature in enumerate(unpack(tree.armature)):
         M[c][c] = add(M[c][c], armature)
     return M
+
+
+def _with_carried(own: MassMoments, X: Frame, beyond: MassMoments) -> MassMoments:
+    return own + X.mass(beyond)
+
+
+def _powers(Ic: MassMoments, X: list[Frame], S: list[Motion]) -> list[Scalar]:
+    """Of the momentum that the first joint gives, at each joint from there to the root."""
+    f, powers = Ic.momentum(S[0]), []
+    for X_j, S_j in zip(X, S, strict=True):
+        powers.append(f.power(S_j))
+        f = X_j.wrench(f)
+    return powers
 
 
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:

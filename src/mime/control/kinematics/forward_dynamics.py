@@ -5,15 +5,28 @@ in loops. `in_loops` has the times of both: the mass matrix is faster up to 10 l
 three times as long to compile; at 12 XLA's fusion has been seen to explode (1751 µs a step).
 """
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import numpy as np
 from jaxtyping import Float
 
-from .aba import articulated_bodies
+from mime.core.folding import Constants, jit_folding, split
+
+from . import in_loops
+from .aba import Bodies, accelerations, articulated_bodies, needed_wrenches
+from .apart import Call, apart, directly
 from .crba import composite_rigid_bodies
-from .recursion import FEW_SOLVED, goes_in_loops
+from .recursion import FEW_SOLVED, goes_in_loops, is_large
 from .rnea import inverse_dynamics, unpack_wrenches
 from .scalar import Array, Scalar, add, is_constant, mul, pack, reciprocal, sub, unpack
 from .spatial import Vector
-from .tree import KinematicTree, joint_transforms, link_mass_moments
+from .tree import KinematicTree, joint_transforms, link_mass_moments, path_to_root
+
+_DEEP = 12
+"""Links in a row from which on articulated bodies are faster."""
 
 
 def forward_dynamics(
@@ -30,9 +43,89 @@ def forward_dynamics(
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to that of M:
     implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    if goes_in_loops(tree, FEW_SOLVED, q, qd, tau):
-        return articulated_bodies(tree, q, qd, tau, gravity_world, F_ext, diagonal)
-    X = joint_transforms(tree, q)
+    problem = Problem(tree, q, qd, tau, gravity_world, F_ext, diagonal)
+    if not is_large(tree, FEW_SOLVED, q, qd, tau):
+        return _by_mass_matrix(problem, directly)
+    if not goes_in_loops(tree, FEW_SOLVED, q, qd, tau):
+        return _link_by_link(problem)
+    return _accelerations(*split(problem))
+
+
+class Problem(NamedTuple):
+    """The arguments of `forward_dynamics`."""
+
+    tree: KinematicTree
+    q: Array
+    qd: Array
+    tau: Array
+    gravity_world: Array
+    F_ext: Array | None
+    diagonal: Array | None
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _accelerations(constants: Constants, variables: list[Array]) -> Array:
+    """Of a large tree: unrolled for one robot, unless it is deep; in loops for many, since lanes
+    of robots take minutes to compile unrolled.
+    """
+    if _is_deep(constants.merge(variables).tree):
+        return by_articulated_bodies(constants.merge(variables))[0]
+
+    @jax.custom_batching.custom_vmap
+    def of_one(variables: list[Array]) -> Array:
+        return _link_by_link(constants.merge(variables))
+
+    @of_one.def_vmap
+    def of_many(_: int, is_batched: list[list[bool]], variables: list[Array]) -> tuple[Array, bool]:
+        axes = [0 if batched else None for batched in is_batched[0]]
+        in_loops = jax.vmap(lambda each: by_articulated_bodies(constants.merge(each))[0], (axes,))
+        return in_loops(variables), True
+
+    return of_one(variables)
+
+
+@_accelerations.defjvp
+def _change_of_accelerations(
+    constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
+) -> tuple[Array, Array]:
+    """M δq̈ = -δ(ID(q, q̇, q̈) - tau) at a fixed q̈: the derivative of inverse dynamics, and a second
+    right side for the same M.
+    """
+    problem = constants.merge(variables[0])
+    tree, q, *_, diagonal = problem
+    qdd, bodies = by_articulated_bodies(problem)
+
+    def imbalance(variables: list[Array]) -> Array:
+        tree, q, qd, tau, gravity_world, F_ext, diagonal = constants.merge(variables)
+        needed = in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext) - tau
+        return needed if diagonal is None else needed + diagonal * qdd
+
+    def times_M(x: Array) -> Array:
+        force = in_loops.inverse_dynamics(tree, q, None, x, np.zeros(3), None)
+        return force if diagonal is None else force + diagonal * x
+
+    def solve(_: Callable, force: Array) -> Array:
+        return accelerations(bodies, force)
+
+    _, change = jax.jvp(imbalance, variables, changes)
+    return qdd, jax.lax.custom_linear_solve(times_M, -change, solve, symmetric=True)
+
+
+def _is_deep(tree: KinematicTree) -> bool:
+    return max(len(path_to_root(tree, i)) for i in range(tree.num_links)) > _DEEP
+
+
+def by_articulated_bodies(problem: Problem) -> tuple[Array, Bodies]:
+    """In loops; the tree has no mimic joints."""
+    tree, q, qd, tau, gravity_world, F_ext, diagonal = problem
+    bodies = articulated_bodies(tree, q, diagonal)
+    p = needed_wrenches(bodies, tree, qd, gravity_world, F_ext)
+    return accelerations(bodies, tau, p), bodies
+
+
+def _by_mass_matrix(problem: Problem, call: Call) -> Array:
+    tree, q, qd, tau, gravity_world, F_ext, diagonal = problem
+    X = joint_transforms(tree, q, call)
     masses = link_mass_moments(tree)
     bias = inverse_dynamics(
         tree,
@@ -42,37 +135,63 @@ def forward_dynamics(
         [0.0] * tree.num_joints,
         Vector(unpack(gravity_world)),
         None if F_ext is None else unpack_wrenches(F_ext),
+        call,
     )
-    M = composite_rigid_bodies(tree, X, masses)
+    M = composite_rigid_bodies(tree, X, masses, call)
     if diagonal is not None:
         for c, extra in enumerate(unpack(diagonal)):
             M[c][c] = add(M[c][c], extra)
-    return pack(
-        solve_ltdl(M, [sub(t, b) for t, b in zip(unpack(tau), bias, strict=True)]), q, qd, tau
-    )
+    rest = [sub(t, b) for t, b in zip(unpack(tau), bias, strict=True)]
+    return pack(solve_ltdl(M, rest, call), q, qd, tau)
 
 
-def solve_ltdl(M: list[list[Scalar]], b: list[Scalar]) -> list[Scalar]:
+_link_by_link = jit_folding(partial(_by_mass_matrix, call=apart))
+
+
+def solve_ltdl(M: list[list[Scalar]], b: list[Scalar], call: Call = directly) -> list[Scalar]:
     """M x = b by M = Lᵀ D L, from the tips to the root (Featherstone 2008, section 6.5).
 
     `M` is its lower triangle. In this order a tree's zeros never fill in, and a constant 0 costs
-    nothing: the sparsity of branches needs no code of its own.
+    nothing. (Joints that mimic others couple branches: there zeros may fill in.)
     """
     n = len(b)
     L, x = [list(row) for row in M], list(b)
     inverse_D: list[Scalar] = [0.0] * n
+    carriers: list[list[int]] = [[]] * n
     for k in reversed(range(n)):
         inverse_D[k] = reciprocal(L[k][k])
-        for i in reversed(range(k)):
-            if is_constant(L[k][i]) and L[k][i] == 0.0:
-                continue
-            factor = mul(L[k][i], inverse_D[k])
-            for j in range(i + 1):
-                L[i][j] = sub(L[i][j], mul(factor, L[k][j]))
-            x[i] = sub(x[i], mul(factor, x[k]))
-            L[k][i] = factor
+        on = carriers[k] = [i for i in range(k) if not _is_zero(L[k][i])]
+        rows = [[L[i][j] for j in on[: n_i + 1]] for n_i, i in enumerate(on)]
+        row = [L[k][i] for i in on]
+        factors, rows, rest = call(_eliminated, row, inverse_D[k], rows, x[k], [x[i] for i in on])
+        for i, factor, updated, x_i in zip(on, factors, rows, rest, strict=True):
+            L[k][i], x[i] = factor, x_i
+            for j, entry in zip(on, updated, strict=False):
+                L[i][j] = entry
     for k in range(n):
-        x[k] = mul(x[k], inverse_D[k])
-        for i in range(k):
-            x[k] = sub(x[k], mul(L[k][i], x[i]))
+        on = carriers[k]
+        x[k] = call(_substituted, x[k], inverse_D[k], [L[k][i] for i in on], [x[i] for i in on])
     return x
+
+
+def _is_zero(x: Scalar) -> bool:
+    return bool(is_constant(x) and x == 0.0)
+
+
+def _eliminated(
+    row: list[Scalar], inverse_D: Scalar, rows: list[list[Scalar]], x_k: Scalar, x: list[Scalar]
+) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+    """Row k, made a row of L, and what is left of the rows and of the right side above it."""
+    factors = [mul(entry, inverse_D) for entry in row]
+    rows = [
+        [sub(entry, mul(factor, other)) for entry, other in zip(entries, row, strict=False)]
+        for factor, entries in zip(factors, rows, strict=True)
+    ]
+    return factors, rows, [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)]
+
+
+def _substituted(x_k: Scalar, inverse_D: Scalar, L_k: list[Scalar], x: list[Scalar]) -> Scalar:
+    x_k = mul(x_k, inverse_D)
+    for factor, x_i in zip(L_k, x, strict=True):
+        x_k = sub(x_k, mul(factor, x_i))
+    return x_k

@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .motion import LinkMotion, move_link, moving
+from .motion import LinkMotion, moving
 from .placement import Links, placed
 from .recursion import (
     Run,
@@ -44,7 +44,6 @@ from .recursion import (
 from .scalar import Array, Scalar, add, mul, unpack
 from .spatial import (
     IDENTITY,
-    NO_WRENCH,
     ZERO,
     Frame,
     MassMoments,
@@ -61,13 +60,23 @@ from .tree import KinematicTree, ancestor_mask
 def link_motions(
     links: Links, qd: Any, qdd: Any, root: Vector, dtype: DTypeLike, tree_runs: Sequence[Run]
 ) -> LinkMotion:
-    """Of all links, on a root that accelerates so."""
+    """`move_link` of all links, on a root that accelerates so. In world axes the motion of a link
+    is that of its parent and something more:  w_i = w_p + u q̇,  ẇ_i = ẇ_p + u q̈ + w_p × u q̇.
+    """
 
-    def move(parent: tuple[Vector, Vector, Vector], link: Any) -> tuple[Vector, Vector, Vector]:
-        return move_link(moving(*parent), *link)[:3]
+    def summed(part: Vector) -> Vector:
+        rows = stacked(part, len(links.array), dtype)
+        sums = outward(tree_runs, jnp.add, jnp.zeros(3, dtype), rows.T, dtype)
+        return Vector(sums[:, k] for k in range(3))
 
-    at_rest = ZERO, ZERO, root
-    return moving(*outward(tree_runs, move, at_rest, (links.X, links.S, qd, qdd), dtype))
+    (slide, turn), (slide_dot, turn_dot), r = links.S * qd, links.S * qdd, links.X.r
+    w = summed(turn)
+    w_parent = w - turn
+    w_dot_more = turn_dot + w_parent.cross(turn)
+    w_dot = summed(w_dot_more)
+    A_parent = acceleration_gradient(w_parent, w_dot - w_dot_more)
+    a = summed(A_parent @ r + slide_dot + w_parent.cross(slide) * 2.0)
+    return moving(w, w_dot, a + root)
 
 
 def pseudo_inertias(tree: KinematicTree, links: Links, dtype: DTypeLike) -> jax.Array:
@@ -121,10 +130,15 @@ def needed_wrenches(
     R = links.pose.R
     w, w_dot, a = (R.T @ x for x in motion[:3])
     f = Frame(R, ZERO).wrench(mass.inertial_wrench(a, acceleration_gradient(w, w_dot)))
-    if F_ext is None:
-        return f
+    return f if F_ext is None else f - wrenches_from_outside(tree, links, F_ext, dtype)
+
+
+def wrenches_from_outside(
+    tree: KinematicTree, links: Links, F_ext: Array, dtype: DTypeLike
+) -> Wrench:
+    """At the centres of mass -> at the links' origins."""
     F = columns(F_ext, dtype)
-    return f - com_frames(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
+    return com_frames(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
 
 
 def inverse_dynamics(
@@ -135,21 +149,25 @@ def inverse_dynamics(
     gravity_world: Array,
     F_ext: Array | None,
 ) -> jax.Array:
-    """tau_i = S_i · f_i + armature q̈_i,        f_p += X_i f_i"""
+    """tau_i = S_i · Σ f_j + armature q̈_i  over the links j that joint i moves, seen at the root."""
     dtype = common_dtype(tree, q, qd, qdd, gravity_world, F_ext)
     rates, qdds = (0.0 if x is None else columns(x, dtype) for x in (qd, qdd))
     tree_runs = runs(tree.parent_idxs)
     links = placed(tree, q, dtype, tree_runs)
     motion = link_motions(links, rates, qdds, -Vector(unpack(gravity_world)), dtype, tree_runs)
     f = needed_wrenches(tree, links, link_masses(tree, dtype), motion, F_ext, dtype)
-
-    def carry(beyond: Wrench, link: Any) -> tuple[Wrench, Any]:
-        X, S, f = link
-        f = f + beyond
-        return X.wrench(f), f.power(S)
-
-    tau = inward(tree_runs, carry, NO_WRENCH, (links.X, links.S, f), dtype)
+    f, S = at_root(links, f)
+    rows = stacked([*f.force, *f.moment], tree.num_links, dtype)
+    sums = inward(tree_runs, lambda x, y: 2 * (x + y,), jnp.zeros(6, dtype), rows.T, dtype)
+    F = [sums[:, k] for k in range(6)]
+    tau = Wrench(Vector(F[:3]), Vector(F[3:])).power(S)
     return add(tau, mul(columns(tree.armature, dtype), qdds))
+
+
+def at_root(links: Links, f: Wrench) -> tuple[Wrench, Motion]:
+    """Wrenches on the links, and the motions of their joints, seen at the root."""
+    p = links.pose.r
+    return Frame(IDENTITY, p).wrench(f), Frame(IDENTITY, -p).motion_of_child(links.S)
 
 
 def mass_matrix(tree: KinematicTree, q: Array) -> jax.Array:
@@ -168,11 +186,8 @@ def mass_matrix(tree: KinematicTree, q: Array) -> jax.Array:
     r = jnp.pad(links.array[:, :, 4], ((0, 0), (0, 1)))
     bodies = pseudo_inertias(tree, links, dtype), r
     Ic = inward(tree_runs, join, jnp.zeros((4, 4), dtype), bodies, dtype)
-    f = mass_columns(Ic, dtype).momentum(links.S)
-    p = links.pose.r
-    F = six(Frame(IDENTITY, p).wrench(f), tree.num_links, dtype)
-    S = six(Frame(IDENTITY, -p).motion_of_child(links.S), tree.num_links, dtype)
-    M = F.T @ S
+    f, S = at_root(links, mass_columns(Ic, dtype).momentum(links.S))
+    M = six(f, tree.num_links, dtype).T @ six(S, tree.num_links, dtype)
     moves = ancestor_mask(tree)
     M = jnp.where(moves, M, jnp.where(moves.T, M.T, 0.0))
     return M + jnp.eye(tree.num_links, dtype=dtype) * jnp.asarray(tree.armature, dtype)[:, None]
@@ -193,23 +208,18 @@ def tip_acceleration(
     """[v̇; ẇ] = [a + A p; ẇ] of a point p of the link when q̈ = 0."""
     dtype, path = common_dtype(tree, q, qd, point_in_link), runs_to(tree.parent_idxs, link_idx)
     links = placed(tree, q, dtype, path)
-    chain = [Run(0, len(links.pose.r[0]), -1)]
     qd = of_runs(path, columns(qd, dtype))
+    chain = [Run(0, len(links.pose.r[0]), -1)]
     motion = link_motions(links, qd, 0.0, ZERO, dtype, chain)
     R, motion = jax.tree.map(lambda x: x[-1], (links.pose.R, motion))
     return jnp.stack([*(motion.a + motion.A @ (R @ point_in_link)), *motion.w_dot])
 
 
-def table(rows: Sequence[Sequence[Scalar]], num_links: int, dtype: DTypeLike) -> jax.Array:
-    """Columns in rows -> one array, links first."""
-
-    def column(x: Scalar) -> jax.Array:
-        return jnp.broadcast_to(jnp.asarray(x, dtype), num_links)
-
-    return jnp.stack([jnp.stack([column(x) for x in row], axis=-1) for row in rows], axis=-2)
-
-
 def six(links: Motion | Wrench, num_links: int, dtype: DTypeLike) -> jax.Array:
     """Columns -> one array of six rows, linear first."""
-    parts = [jnp.asarray(x, dtype) for part in links for x in part]
-    return jnp.stack([jnp.broadcast_to(x, num_links) for x in parts])
+    return stacked([x for part in links for x in part], num_links, dtype)
+
+
+def stacked(columns: Sequence[Scalar], num_links: int, dtype: DTypeLike) -> jax.Array:
+    """As the rows of an array."""
+    return jnp.stack([jnp.broadcast_to(jnp.asarray(x, dtype), num_links) for x in columns])

@@ -11,6 +11,7 @@ compiles in two thirds of the time for a humanoid, and takes twice as long.)
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
@@ -19,8 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
+from .apart import apart
 from .scalar import Array
-from .tree import KinematicTree
+from .tree import KinematicTree, path_to_root
 
 T = TypeVar("T")
 
@@ -31,21 +33,19 @@ measured.
 """
 
 
+def is_large(
+    tree: KinematicTree, few: int, *arguments: Array | None, link_idx: int | None = None
+) -> bool:
+    """Are the links, all or those up to one, more than a few, and is there something to compile?"""
+    links = tree.num_links if link_idx is None else len(path_to_root(tree, link_idx))
+    return links > few and any(isinstance(x, jax.Array) for x in arguments)
+
+
 def goes_in_loops(
     tree: KinematicTree, few: int, *arguments: Array | None, link_idx: int | None = None
 ) -> bool:
-    """Are the links, all or those up to one, more than a few, and is there something to compile?
-    Mimic joints need the unrolled form.
-    """
-    if link_idx is None:
-        links = tree.num_links
-    else:
-        links = sum(run.stop - run.start for run in runs_to(tree.parent_idxs, link_idx))
-    return (
-        links > few
-        and tree.num_links == tree.num_joints
-        and any(isinstance(x, jax.Array) for x in arguments)
-    )
+    """If it is large; mimic joints need the unrolled form."""
+    return tree.num_links == tree.num_joints and is_large(tree, few, *arguments, link_idx=link_idx)
 
 
 class Run(NamedTuple):
@@ -173,4 +173,4 @@ def _arrays(value: T, dtype: DTypeLike) -> T:
 def _joined(parts: list[T]) -> T:
     if len(parts) == 1:
         return parts[0]
-    return jax.tree.map(lambda *columns: jnp.concatenate(columns), *parts)
+    return apart(partial(jax.tree.map, lambda *columns: jnp.concatenate(columns)), *parts)

@@ -7,11 +7,11 @@ upwards.
 from jaxtyping import Float
 
 from . import in_loops
+from .apart import Call, directly
 from .motion import LinkMotion, move_link, moving
 from .recursion import FEW_LINKS, goes_in_loops
 from .scalar import Array, Scalar, add, mul, pack, unpack
 from .spatial import (
-    IDENTITY,
     ZERO,
     Frame,
     MassMoments,
@@ -34,17 +34,22 @@ def link_motions(
     qd: list[Scalar],
     qdd: list[Scalar],
     root_acceleration: Vector,
+    call: Call = directly,
 ) -> list[LinkMotion]:
     """The outward pass, from the root to the tips."""
     root = moving(ZERO, ZERO, root_acceleration)
     motions: list[LinkMotion] = []
     for i, S in enumerate(joint_motions(tree)):
         parent = tree.parent_idxs[i]
-        motions.append(move_link(root if parent < 0 else motions[parent], X[i], S, qd[i], qdd[i]))
+        motions.append(
+            call(move_link, root if parent < 0 else motions[parent], X[i], S, qd[i], qdd[i])
+        )
     return motions
 
 
-def joint_torques(tree: KinematicTree, X: list[Frame], wrenches: list[Wrench]) -> list[Scalar]:
+def joint_torques(
+    tree: KinematicTree, X: list[Frame], wrenches: list[Wrench], call: Call = directly
+) -> list[Scalar]:
     """The inward pass, from the tips to the root: what each joint carries of the wrenches its
     links need.
 
@@ -57,7 +62,7 @@ def joint_torques(tree: KinematicTree, X: list[Frame], wrenches: list[Wrench]) -
         tau[i] = f[i].power(S[i])
         parent = tree.parent_idxs[i]
         if parent >= 0:
-            f[parent] = f[parent] + X[i].wrench(f[i])
+            f[parent] = call(_with_carried, f[parent], X[i], f[i])
     return _sum_over_coordinates(tree, tau)
 
 
@@ -69,15 +74,20 @@ def inverse_dynamics(
     qdd: list[Scalar],
     gravity: Vector,
     F_ext: list[Wrench] | None,
+    call: Call = directly,
 ) -> list[Scalar]:
     """`rnea` on scalars; `forward_dynamics` shares X and masses with it."""
     motions = link_motions(
-        tree, X, link_coordinates(tree, qd), link_coordinates(tree, qdd), -gravity
+        tree, X, link_coordinates(tree, qd), link_coordinates(tree, qdd), -gravity, call
     )
-    f = [mass.inertial_wrench(m.a, m.A) for mass, m in zip(masses, motions, strict=True)]
+    f = [
+        call(MassMoments.inertial_wrench, mass, m.a, m.A)
+        for mass, m in zip(masses, motions, strict=True)
+    ]
     if F_ext is not None:
-        f = [a - b for a, b in zip(f, _wrenches_at_link_origins(tree, X, F_ext), strict=True)]
-    tau = joint_torques(tree, X, f)
+        f_ext = _wrenches_at_link_origins(tree, X, F_ext, call)
+        f = [a - b for a, b in zip(f, f_ext, strict=True)]
+    tau = joint_torques(tree, X, f, call)
     armature = unpack(tree.armature)
     return [add(tau[j], mul(armature[j], qdd[j])) for j in range(tree.num_joints)]
 
@@ -141,6 +151,10 @@ def wrench_at_link_origin(R_world: Matrix, com: Vector, wrench: Wrench) -> Wrenc
     return Wrench(force, moment + com.cross(force))
 
 
+def _with_carried(own: Wrench, X: Frame, beyond: Wrench) -> Wrench:
+    return own + X.wrench(beyond)
+
+
 def _or_zeros(tree: KinematicTree, values: Array | None) -> list[Scalar]:
     return [0.0] * tree.num_joints if values is None else unpack(values)
 
@@ -155,12 +169,12 @@ def _sum_over_coordinates(tree: KinematicTree, per_link: list[Scalar]) -> list[S
 
 
 def _wrenches_at_link_origins(
-    tree: KinematicTree, X: list[Frame], F_ext: list[Wrench]
+    tree: KinematicTree, X: list[Frame], F_ext: list[Wrench], call: Call
 ) -> list[Wrench]:
     R_world: list[Matrix] = []
     wrenches = []
     for i, com in enumerate(unpack(tree.coms)):
         parent = tree.parent_idxs[i]
-        R_world.append((IDENTITY if parent < 0 else R_world[parent]) @ X[i].R)
-        wrenches.append(wrench_at_link_origin(R_world[i], Vector(com), F_ext[i]))
+        R_world.append(X[i].R if parent < 0 else call(Matrix.__matmul__, R_world[parent], X[i].R))
+        wrenches.append(call(wrench_at_link_origin, R_world[i], Vector(com), F_ext[i]))
     return wrenches

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, no_type_check
 
 import jax
 
+from .apart import Call, directly
 from .scalar import Scalar, add, cos_sin, is_constant, mul, sub
 
 
@@ -120,32 +121,28 @@ def _turned(R: Matrix, A: Matrix) -> Matrix:
     return symmetric(lambda i, j: RA[i].dot(R[j]))
 
 
-def rotation_about(axis: Vector, angle: Scalar) -> Matrix:
-    """Rodrigues' formula:  R = u uᵀ + cos(angle) (1 - u uᵀ) + sin(angle) [u]×.
+def turned_about(frame: Matrix, axis: Vector, angle: Scalar, call: Call = directly) -> Matrix:
+    """`frame` turned by `angle` about its own `axis`, by Rodrigues' formula:
 
-    In this form a coordinate axis leaves only four entries that are not constant.
-    """
-    cos, sin = cos_sin(angle)
-    along = symmetric(lambda i, j: mul(axis[i], axis[j]))
-    return along + (IDENTITY - along) * cos + cross_matrix(axis) * sin
+        R = R_0 (u uᵀ + cos(angle) (1 - u uᵀ) + sin(angle) [u]×)
 
-
-def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
-    """`frame` turned by `angle` about its own `axis`:  R = R_0 R_u(angle).
-
-    If R_0 is itself a turn about u by some angle_0 then R = R_u(angle_0 + angle): UR's joints are
-    written so, with angle_0 = 1.57079632679, which is not quite pi/2. The sum keeps R sparse
-    without touching the number.
+    In this form a coordinate axis leaves only four entries that are not constant. And if R_0 is
+    itself a turn about u by some angle_0 then R is one by angle_0 + angle: UR's joints are written
+    so, with angle_0 = 1.57079632679, which is not quite pi/2. The sum keeps R sparse without
+    touching the number.
     """
     known = all(is_constant(x) for row in (axis, *frame) for x in row)
     if known and frame @ axis == axis:
         (_, xy, xz), (yx, _, yz), (zx, zy, _) = frame
         trace = frame[0][0] + frame[1][1] + frame[2][2]
         sine = axis.dot(Vector((zy - yz, xz - zx, yx - xy)))  # twice, as is trace - 1 the cosine
-        return rotation_about(axis, add(math.atan2(sine, trace - 1.0), angle))
-    cos, sin = cos_sin(angle)
-    along = symmetric(lambda i, j: mul(axis[i], axis[j]))
-    fixed = frame @ along
+        frame, angle = IDENTITY, add(math.atan2(sine, trace - 1.0), angle)
+    cos, sin = call(cos_sin, angle)
+    return call(_rodrigues, frame, axis, cos, sin)
+
+
+def _rodrigues(frame: Matrix, axis: Vector, cos: Scalar, sin: Scalar) -> Matrix:
+    fixed = frame @ symmetric(lambda i, j: mul(axis[i], axis[j]))
     return fixed + (frame - fixed) * cos + (frame @ cross_matrix(axis)) * sin
 
 
@@ -260,13 +257,11 @@ class MassMoments(NamedTuple):
         )
         return Wrench(v * self.mass + w.cross(h), h.cross(v) + Iw)
 
-    def matrix(self) -> list[list[Scalar]]:
-        """The spatial inertia: [F; N] = [[m 1, [h]×ᵀ], [[h]×, I]] [a; ẇ]."""
-        S, H = self.second, cross_matrix(self.first)
+    def inertia(self) -> Matrix:
+        """I = tr(S) 1 - S"""
+        S = self.second
         trace = [add(S[1][1], S[2][2]), add(S[2][2], S[0][0]), add(S[0][0], S[1][1])]
-        inertia = symmetric(lambda i, j: trace[i] if i == j else -S[i][j])
-        upper = [[*m, *h] for m, h in zip(IDENTITY * self.mass, H.T, strict=True)]
-        return upper + [[*h, *row] for h, row in zip(H, inertia, strict=True)]
+        return symmetric(lambda i, j: trace[i] if i == j else -S[i][j])
 
 
 NO_WRENCH = Wrench(ZERO, ZERO)

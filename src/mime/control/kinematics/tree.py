@@ -6,6 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 
+from .apart import Call, directly
 from .scalar import Array, Scalar, add, mul, unpack
 from .spatial import (
     ZERO,
@@ -160,6 +161,15 @@ def ancestor_mask(tree: KinematicTree) -> Bool[np.ndarray, "links links"]:
     return mask
 
 
+def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
+    """The link and all that carry it."""
+    path = []
+    while link_idx >= 0:
+        path.append(link_idx)
+        link_idx = tree.parent_idxs[link_idx]
+    return path
+
+
 def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
     """Does the joint above this link slide?"""
     return tree.joint_types[link_idx] == JOINT_TYPE_PRISMATIC
@@ -181,14 +191,16 @@ def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Sca
     return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
 
 
-def joint_transforms(tree: KinematicTree, q: Array) -> list[Frame]:
+def joint_transforms(tree: KinematicTree, q: Array, call: Call = directly) -> list[Frame]:
     """X_i(q): the frame of each link in its parent link."""
     frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
     axes = joint_axes(tree)
     offset = unpack(tree.mimic_offset)
     positions = [add(x, offset[i]) for i, x in enumerate(link_coordinates(tree, unpack(q)))]
     return [
-        Frame(R, r + (R @ u) * x) if is_prismatic(tree, i) else Frame(turned_about(R, u, x), r)
+        Frame(R, r + (R @ u) * x)
+        if is_prismatic(tree, i)
+        else Frame(turned_about(R, u, x, call), r)
         for i, ((R, r), u, x) in enumerate(zip(frames, axes, positions, strict=True))
     ]
 

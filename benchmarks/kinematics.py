@@ -43,9 +43,8 @@ def cases(threads: int) -> Iterator[Case]:
         robot = build()
         for what in ARGUMENTS:
             yield single(robot, what)
-            if robot.joints < 10 or what != "forward dynamics":  # that compiles for minutes
-                yield batch(robot, what, threads, "vmap")
-                yield batch(robot, what, threads, "mime.batched")
+            yield batch(robot, what, threads, "vmap")
+            yield batch(robot, what, threads, "mime.batched")
 
 
 def samples(robot: Robot, what: str, count: int) -> list[np.ndarray]:

@@ -27,6 +27,7 @@ TOPICS = (
     "ray_casting",
     "mouse",
     "startup",
+    "parts",
 )
 NOISE = 1.5
 """Times a ratio may be worse than the recorded one; a shared machine is that restless."""

@@ -65,22 +65,30 @@ def _machine(machines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _losses(entries: Mapping[str, Any], topics: Mapping[str, tuple[str, str]]) -> list[str]:
-    """A section for each target that is missed, with what is known of the cause."""
+    """The targets that are missed, under what is known of the cause."""
     lines = ["## Targets missed, and why", ""]
     for topic, found in entries.items():
+        causes: dict[str, list[table.Row]] = {}
         for row in table.missed(found):
-            against = f" beside {row.peer}" if row.peer else ""
-            value = row.ratio or row.ours
-            lines += [f"### {topics[topic][0]}: {row.case}{against}", ""]
-            lines += [f"{value}, target {row.target}. {note(topic, row.case, row.peer)}", ""]
+            causes.setdefault(note(topic, row.case, row.peer), []).append(row)
+        lines += [f"### {topics[topic][0]}", ""] if causes else []
+        for text, rows in causes.items():
+            lines += ["| work | beside | value | target |", "| --- | --- | --- | --- |"]
+            lines += [
+                f"| {row.case} | {row.peer} | {row.ratio or row.ours} | {row.target} |"
+                for row in rows
+            ]
+            lines += ["", text, ""]
     return lines if len(lines) > 2 else [*lines, "None.", ""]
 
 
 def note(topic: str, case: str, peer: str, file: Path = NOTES) -> str:
-    """What `notes.toml` says: its first note that fits; a key that is absent fits all."""
+    """What `notes.toml` says: its first note that fits. A key that is absent fits all, a `case` or
+    a `peer` all that contain it.
+    """
     notes = tomllib.loads(file.read_text()).get("note", []) if file.exists() else []
     wanted = {"topic": topic, "case": case, "peer": peer}
     for entry in notes:
-        if all(entry.get(key, value) == value for key, value in wanted.items()):
+        if all(entry.get(key, "") in value for key, value in wanted.items()):
             return str(entry["text"]).strip()
     return "Not analysed."

@@ -127,6 +127,7 @@ def test_a_note_is_for_its_case_and_without_one_nothing_is_analysed(tmp_path):
     notes = tmp_path / "notes.toml"
     notes.write_text('[[note]]\ntopic = "arm"\ncase = "one"\ntext = "memory bound"')
     assert page.note("arm", "one", "anyone", notes) == "memory bound"
+    assert page.note("arm", "one of many", "anyone", notes) == "memory bound"
     assert page.note("arm", "two", "anyone", notes) == "Not analysed."
     assert page.note("arm", "one", "anyone", tmp_path / "none.toml") == "Not analysed."
 
@@ -141,8 +142,8 @@ def test_the_page_shows_what_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "load", lambda topic: stored if topic == "a" else None)
     text = page.write({"a": ("Title", "About."), "b": ("Other", "")}, 1.5, tmp_path).read_text()
     assert "| toy | 2 µs a step | other | 1 µs | 2 | ≤ 1 | **no** |" in text
-    assert "### Title: toy beside other" in text
-    assert "2, target ≤ 1. Not analysed." in text
+    assert "### Title\n\n| work |" in text
+    assert "| toy | other | 2 | ≤ 1 |\n\nNot analysed.\n" in text
     assert "Not measured yet." in text
     assert (tmp_path / "docs/images/bench_a_size.png").exists()
 

@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.extend.core import jaxprs_in_params
 
 import mime.control.kinematics as kin
-from compiling import QUICK
+from compiling import QUICK, operations
 from mime.control.kinematics.apart import apart
 from mime.control.kinematics.forward_dynamics import Problem, by_articulated_bodies
 
@@ -157,14 +156,6 @@ def test_a_large_tree_in_a_batch_gives_the_values_and_gradients_of_each(figure):
 @pytest.fixture(scope="module")
 def snake(tmp_path_factory):
     return tree_of(tmp_path_factory.mktemp("snake"), range(-1, 29))
-
-
-def operations(jaxpr):
-    """The primitives in a program, those of functions that it calls included."""
-    for equation in jaxpr.eqns:
-        yield equation.primitive.name
-        for inside in jaxprs_in_params(equation.params):
-            yield from operations(inside)
 
 
 def test_a_deep_chain_takes_the_articulated_bodies_at_a_size_that_does_not_grow(snake, tmp_path):

@@ -32,14 +32,12 @@ PASSES = ("the joints' frames", "the bias (RNEA)", "the mass matrix (CRBA)", "so
 
 def cases(threads: int) -> Iterator[Figure]:
     """Each profile, from its first part to the whole."""
-    for robot in (robots.ur5(), robots.humanoid()):
-        for count, name in enumerate(PASSES, 1):
-            yield Figure(
-                f"{robot.name}, a step up to {name}",
-                lambda r=robot, n=count: us_a_step(r, n),
-                "µs",
-            )
-        yield Figure(f"{robot.name}, operations of a step", lambda r=robot: operations(r), "")
+    ur5, humanoid = robots.ur5(), robots.humanoid()
+    for count, name in enumerate(PASSES, 1):
+        yield Figure(f"humanoid, a step up to {name}", lambda n=count: us_a_step(humanoid, n), "µs")
+    yield Figure("humanoid, operations of a step", lambda: operations(humanoid), "")
+    yield Figure("UR5, a step", lambda: us_a_step(ur5, len(PASSES)), "µs")
+    yield Figure("UR5, operations of a step", lambda: operations(ur5), "")
     for name, measure in (("the rollout", forward_us), ("its gradient", gradient_us)):
         yield Figure(f"UR5, {STEPS} steps: {name}", measure, "µs a step")
     yield Figure("run of a one-node graph, one step", graph_overhead.one_step_ms, "ms")

@@ -20,7 +20,7 @@ from . import in_loops
 from .aba import Bodies, accelerations, articulated_bodies, needed_wrenches
 from .apart import Call, apart, directly
 from .crba import composite_rigid_bodies
-from .recursion import FEW_SOLVED, goes_in_loops, is_large
+from .recursion import FEW_IN_ONE_PIECE, FEW_SOLVED, goes_in_loops, is_large
 from .rnea import inverse_dynamics, unpack_wrenches
 from .scalar import Array, Scalar, add, is_constant, mul, pack, reciprocal, sub, unpack
 from .spatial import Vector
@@ -68,14 +68,18 @@ class Problem(NamedTuple):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_small(constants: Constants, variables: list[Array]) -> Array:
-    """In one piece; only its derivative, four times as long, is better link by link."""
-    return _by_mass_matrix(constants.merge(variables), directly)
+    """In one piece if it is very small, and in lanes of robots."""
+    in_one_piece = partial(_by_mass_matrix, call=directly)
+    if constants.merge(variables).tree.num_links <= FEW_IN_ONE_PIECE:
+        return in_one_piece(constants.merge(variables))
+    return _of_one_or_many(constants, variables, _link_by_link, in_one_piece)
 
 
 @_of_small.defjvp
 def _change_of_small(
     constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
 ) -> tuple[Array, Array]:
+    """Link by link: the derivative takes four times as many operations."""
     return jax.jvp(lambda x: _link_by_link(constants.merge(x)), variables, changes)
 
 
@@ -84,18 +88,28 @@ def _of_large(constants: Constants, variables: list[Array]) -> Array:
     """Link by link for one robot, unless it is deep; in loops for many, since lanes of robots take
     minutes to compile unrolled.
     """
+    in_loops = lambda problem: by_articulated_bodies(problem)[0]  # noqa: E731
     if _is_deep(constants.merge(variables).tree):
-        return by_articulated_bodies(constants.merge(variables))[0]
+        return in_loops(constants.merge(variables))
+    return _of_one_or_many(constants, variables, _link_by_link, in_loops)
+
+
+def _of_one_or_many(
+    constants: Constants,
+    variables: list[Array],
+    one: Callable[[Problem], Array],
+    many: Callable[[Problem], Array],
+) -> Array:
+    """one(problem), and under `jax.vmap` the batched `many`."""
 
     @jax.custom_batching.custom_vmap
     def of_one(variables: list[Array]) -> Array:
-        return _link_by_link(constants.merge(variables))
+        return one(constants.merge(variables))
 
     @of_one.def_vmap
     def of_many(_: int, is_batched: list[list[bool]], variables: list[Array]) -> tuple[Array, bool]:
         axes = [0 if batched else None for batched in is_batched[0]]
-        in_loops = jax.vmap(lambda each: by_articulated_bodies(constants.merge(each))[0], (axes,))
-        return in_loops(variables), True
+        return jax.vmap(lambda each: many(constants.merge(each)), (axes,))(variables), True
 
     return of_one(variables)
 
@@ -195,7 +209,11 @@ def _is_zero(x: Scalar) -> bool:
 
 
 def _eliminated(
-    row: list[Scalar], inverse_D: Scalar, rows: list[list[Scalar]], x_k: Scalar, x: list[Scalar]
+    row: list[Scalar],
+    inverse_D: Scalar,
+    rows: list[list[Scalar]],
+    x_k: Scalar,
+    x: list[Scalar],
 ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
     """Row k, made a row of L, and what is left of the rows and of the right side above it."""
     factors = [mul(entry, inverse_D) for entry in row]
@@ -203,7 +221,11 @@ def _eliminated(
         [sub(entry, mul(factor, other)) for entry, other in zip(entries, row, strict=False)]
         for factor, entries in zip(factors, rows, strict=True)
     ]
-    return factors, rows, [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)]
+    return (
+        factors,
+        rows,
+        [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)],
+    )
 
 
 def _substituted(x_k: Scalar, inverse_D: Scalar, L_k: list[Scalar], x: list[Scalar]) -> Scalar:

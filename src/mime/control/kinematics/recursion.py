@@ -28,9 +28,11 @@ T = TypeVar("T")
 
 FEW_FRAMES, FEW_ENTRIES, FEW_SOLVED, FEW_LINKS = 4, 6, 10, 16
 """Links up to which a recursion is unrolled: for all frames or a Jacobian, for the mass matrix, for
-the forward dynamics, for the torques or the motion of one link. See `in_loops` for what was
-measured.
+the forward dynamics of many robots, for the torques or the motion of one link. See `in_loops` for
+what was measured.
 """
+FEW_IN_ONE_PIECE = 6
+"""Links up to which the forward dynamics of one robot is unrolled without `apart`."""
 
 
 def is_large(
@@ -118,13 +120,21 @@ def common_dtype(*values: Any) -> DTypeLike:
 
 
 def outward(
-    tree_runs: Sequence[Run], step: Callable[[T, Any], T], root: T, links: Any, dtype: DTypeLike
+    tree_runs: Sequence[Run],
+    step: Callable[[T, Any], T],
+    root: T,
+    links: Any,
+    dtype: DTypeLike,
 ) -> T:
     """value_i = step(value_parent, link_i), from the root to the tips; the columns of all."""
     ends, parts = [_arrays(root, dtype)], []
     for run in tree_runs:
         end, values = _along(
-            run, lambda value, link: 2 * (step(value, link),), ends[run.parent + 1], links, dtype
+            run,
+            lambda value, link: 2 * (step(value, link),),
+            ends[run.parent + 1],
+            links,
+            dtype,
         )
         ends.append(end)
         parts.append(values)

@@ -13,11 +13,10 @@ beside Pinocchio on one core in the same run (its frames and its M without the c
     all frames     0.31 | 0.28  0.71 | 0.43  1.46 | 0.61  2.59 | 0.78          0.83      1.8 (1.7)
     Jacobian       0.63 | 0.31  0.74 | 0.44  2.51 | 0.66  4.43 | 0.77   7.2  | 0.77      0.9 (1.8)
     mass matrix    0.31 | 0.52  0.41 | 0.80  2.80 | 1.12  5.58 | 1.40          1.45      4.5 (6.0)
-    bias           0.20 | 0.61  0.29 | 0.89  0.48 | 1.14  0.59 | 1.48  0.59 | 1.40       5.0 (5.1)
-    forward dyn.   0.29 | 1.23  0.48 | 2.06  0.87 | 2.54  2.24 | 3.59          3.48     10.6 (9.2)
+    bias           0.17 | 0.55  0.14 | 0.90  0.22 | 1.08  0.35 | 1.57  0.39 | 1.42       4.0 (5.1)
 
-The bias of 16 takes 1.2 | 2.1 and of 20 6.9 | 2.6: unrolled, XLA's fusion evaluates again and again
-what links share. Forward dynamics of 10 compiles in 3.2 | 1.1 s of processor time.
+The bias of 16 takes 0.9 | 2.1 and of 20 2.8 | 2.7: unrolled, XLA's fusion evaluates again and again
+what links share. For forward dynamics see there.
 """
 
 from collections.abc import Sequence

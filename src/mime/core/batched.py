@@ -60,16 +60,11 @@ def _on_threads(one_by_one: Callable[..., Any], args: Any, size: int, threads: i
         wanted_from, start = block
         with jax.enable_x64(double):  # the caller's holds in the caller's thread only
             mine = jax.tree.map(lambda x: x[start : start + length], args)
-            results = one_by_one(*mine)
-            return jax.tree.map(lambda x: _plain(x)[wanted_from - start :], results)
+            results = jax.block_until_ready(one_by_one(*mine))
+            surplus = wanted_from - start
+            return jax.tree.map(lambda x: x[surplus:], results) if surplus else results
 
-    parts = list(_pool(wanted).map(run, blocks))
-    return jax.tree.map(
-        lambda *x: (
-            jnp.asarray(np.concatenate(x)) if isinstance(x[0], np.ndarray) else jnp.concat(x)
-        ),
-        *parts,
-    )
+    return jax.tree.map(lambda *x: jnp.concat(x), *_pool(wanted).map(run, blocks))
 
 
 @cache

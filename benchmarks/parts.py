@@ -20,7 +20,8 @@ from robots import DT, GRAVITY, Robot
 
 from mime.control.kinematics.apart import apart, directly
 from mime.control.kinematics.crba import composite_rigid_bodies
-from mime.control.kinematics.forward_dynamics import solve_ltdl
+from mime.control.kinematics.ltdl import solve_ltdl
+from mime.control.kinematics.recursion import FEW_IN_ONE_PIECE
 from mime.control.kinematics.rnea import inverse_dynamics
 from mime.control.kinematics.scalar import sub, unpack
 from mime.control.kinematics.spatial import Vector
@@ -51,7 +52,7 @@ def cases(threads: int) -> Iterator[Figure]:
 
 def passes(robot: Robot, count: int) -> Callable[[Any, Any], Any]:
     """The first passes of the forward dynamics, and a number that needs all of their results."""
-    tree, call = robot.tree, directly if robot.joints <= 10 else apart
+    tree, call = robot.tree, directly if robot.joints <= FEW_IN_ONE_PIECE else apart
     masses, gravity = link_mass_moments(tree), Vector(unpack(GRAVITY))
     still = [0.0] * robot.joints
 

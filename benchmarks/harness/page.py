@@ -14,7 +14,7 @@ _INTRODUCTION = """\
 # Benchmarks
 
 MIME beside the packages that its users would otherwise take. `make bench` sets up an environment
-with all of them, measures and writes this page, so that all numbers are from one run on one
+with all of them, measures and writes this page. The numbers of a section are from one run on one
 machine; ratios travel better than times. `make bench-quick` measures a part and fails when a ratio
 is more than {noise:g} times the one recorded here.
 

@@ -145,7 +145,7 @@ def accelerations(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_W
     return outward(tree_runs, accelerate, still, (*joints, u), dtype)[1]
 
 
-def needed_wrenches(
+def bias_wrenches(
     bodies: Bodies, tree: KinematicTree, qd: Array, gravity_world: Array, F_ext: Array | None
 ) -> Wrench:
     """p: what each link needs when q̈ = 0, less what it gets from outside."""

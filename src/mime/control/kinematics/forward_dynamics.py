@@ -17,12 +17,13 @@ from jaxtyping import Float
 from mime.core.folding import Constants, jit_folding, split
 
 from . import in_loops
-from .aba import Bodies, accelerations, articulated_bodies, needed_wrenches
+from .aba import Bodies, accelerations, articulated_bodies, bias_wrenches
 from .apart import Call, apart, directly
 from .crba import composite_rigid_bodies
+from .ltdl import solve_ltdl
 from .recursion import FEW_IN_ONE_PIECE, FEW_SOLVED, goes_in_loops, is_large
 from .rnea import inverse_dynamics, unpack_wrenches
-from .scalar import Array, Scalar, add, is_constant, mul, pack, reciprocal, sub, unpack
+from .scalar import Array, add, pack, sub, unpack
 from .spatial import Vector
 from .tree import KinematicTree, joint_transforms, link_mass_moments, path_to_root
 
@@ -88,10 +89,10 @@ def _of_large(constants: Constants, variables: list[Array]) -> Array:
     """Link by link for one robot, unless it is deep; in loops for many, since lanes of robots take
     minutes to compile unrolled.
     """
-    in_loops = lambda problem: by_articulated_bodies(problem)[0]  # noqa: E731
     if _is_deep(constants.merge(variables).tree):
-        return in_loops(constants.merge(variables))
-    return _of_one_or_many(constants, variables, _link_by_link, in_loops)
+        return by_articulated_bodies(constants.merge(variables))[0]
+    many = lambda problem: by_articulated_bodies(problem)[0]  # noqa: E731
+    return _of_one_or_many(constants, variables, _link_by_link, many)
 
 
 def _of_one_or_many(
@@ -149,7 +150,7 @@ def by_articulated_bodies(problem: Problem) -> tuple[Array, Bodies]:
     """In loops; the tree has no mimic joints."""
     tree, q, qd, tau, gravity_world, F_ext, diagonal = problem
     bodies = articulated_bodies(tree, q, diagonal)
-    p = needed_wrenches(bodies, tree, qd, gravity_world, F_ext)
+    p = bias_wrenches(bodies, tree, qd, gravity_world, F_ext)
     return accelerations(bodies, tau, p), bodies
 
 
@@ -176,60 +177,3 @@ def _by_mass_matrix(problem: Problem, call: Call) -> Array:
 
 
 _link_by_link = jit_folding(partial(_by_mass_matrix, call=apart))
-
-
-def solve_ltdl(M: list[list[Scalar]], b: list[Scalar], call: Call = directly) -> list[Scalar]:
-    """M x = b by M = Lᵀ D L, from the tips to the root (Featherstone 2008, section 6.5).
-
-    `M` is its lower triangle. In this order a tree's zeros never fill in, and a constant 0 costs
-    nothing. (Joints that mimic others couple branches: there zeros may fill in.)
-    """
-    n = len(b)
-    L, x = [list(row) for row in M], list(b)
-    inverse_D: list[Scalar] = [0.0] * n
-    carriers: list[list[int]] = [[]] * n
-    for k in reversed(range(n)):
-        inverse_D[k] = reciprocal(L[k][k])
-        on = carriers[k] = [i for i in range(k) if not _is_zero(L[k][i])]
-        rows = [[L[i][j] for j in on[: n_i + 1]] for n_i, i in enumerate(on)]
-        row = [L[k][i] for i in on]
-        factors, rows, rest = call(_eliminated, row, inverse_D[k], rows, x[k], [x[i] for i in on])
-        for i, factor, updated, x_i in zip(on, factors, rows, rest, strict=True):
-            L[k][i], x[i] = factor, x_i
-            for j, entry in zip(on, updated, strict=False):
-                L[i][j] = entry
-    for k in range(n):
-        on = carriers[k]
-        x[k] = call(_substituted, x[k], inverse_D[k], [L[k][i] for i in on], [x[i] for i in on])
-    return x
-
-
-def _is_zero(x: Scalar) -> bool:
-    return bool(is_constant(x) and x == 0.0)
-
-
-def _eliminated(
-    row: list[Scalar],
-    inverse_D: Scalar,
-    rows: list[list[Scalar]],
-    x_k: Scalar,
-    x: list[Scalar],
-) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
-    """Row k, made a row of L, and what is left of the rows and of the right side above it."""
-    factors = [mul(entry, inverse_D) for entry in row]
-    rows = [
-        [sub(entry, mul(factor, other)) for entry, other in zip(entries, row, strict=False)]
-        for factor, entries in zip(factors, rows, strict=True)
-    ]
-    return (
-        factors,
-        rows,
-        [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)],
-    )
-
-
-def _substituted(x_k: Scalar, inverse_D: Scalar, L_k: list[Scalar], x: list[Scalar]) -> Scalar:
-    x_k = mul(x_k, inverse_D)
-    for factor, x_i in zip(L_k, x, strict=True):
-        x_k = sub(x_k, mul(factor, x_i))
-    return x_k

@@ -156,8 +156,8 @@ def inverse_dynamics(
     motion = link_motions(links, rates, qdds, -Vector(unpack(gravity_world)), dtype, tree_runs)
     f = needed_wrenches(tree, links, link_masses(tree, dtype), motion, F_ext, dtype)
     f, S = at_root(links, f)
-    rows = stacked([*f.force, *f.moment], tree.num_links, dtype)
-    sums = inward(tree_runs, lambda x, y: 2 * (x + y,), jnp.zeros(6, dtype), rows.T, dtype)
+    rows = six(f, tree.num_links, dtype).T
+    sums = inward(tree_runs, lambda x, y: 2 * (x + y,), jnp.zeros(6, dtype), rows, dtype)
     F = [sums[:, k] for k in range(6)]
     tau = Wrench(Vector(F[:3]), Vector(F[3:])).power(S)
     return add(tau, mul(columns(tree.armature, dtype), qdds))

@@ -10,9 +10,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from mime.core.cache import enable_compilation_cache
 from mime.maze import random_maze
 from mime.mouse.contest import Handicap, Result, run_contest
+from mime.xla.cache import enable_compilation_cache
 
 FIRST_SEED = 1000
 """The mouse was tuned on seeds 0 to 39."""

@@ -18,7 +18,6 @@ from harness.measure import best_of
 from jax.extend.core import jaxprs_in_params
 from robots import DT, GRAVITY, Robot
 
-from mime.control.kinematics.apart import apart, directly
 from mime.control.kinematics.crba import composite_rigid_bodies
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import FEW_IN_ONE_PIECE
@@ -26,6 +25,7 @@ from mime.control.kinematics.rnea import inverse_dynamics
 from mime.control.kinematics.scalar import sub, unpack
 from mime.control.kinematics.spatial import Vector
 from mime.control.kinematics.tree import joint_transforms, link_mass_moments
+from mime.xla.keep_call import inline, keep_call
 
 STEPS = 200
 PASSES = ("the joints' frames", "the bias (RNEA)", "the mass matrix (CRBA)", "solving (LᵀDL)")
@@ -52,7 +52,7 @@ def cases(threads: int) -> Iterator[Figure]:
 
 def passes(robot: Robot, count: int) -> Callable[[Any, Any], Any]:
     """The first passes of the forward dynamics, and a number that needs all of their results."""
-    tree, call = robot.tree, directly if robot.joints <= FEW_IN_ONE_PIECE else apart
+    tree, call = robot.tree, inline if robot.joints <= FEW_IN_ONE_PIECE else keep_call
     masses, gravity = link_mass_moments(tree), Vector(unpack(GRAVITY))
     still = [0.0] * robot.joints
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from harness import Case, Peer
 
-from mime.core.folding import jit_folding
 from mime.nodes.sensing.range_sensor import RangeSensorNode
+from mime.xla.folding import jit_folding
 
 ROWS = COLS = 16
 CELL, WALL = 0.18, 0.012

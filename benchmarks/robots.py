@@ -13,8 +13,8 @@ from xml.etree import ElementTree
 import numpy as np
 
 from mime.control.kinematics import KinematicTree, parse_urdf
-from mime.core.simulation import Simulation
 from mime.models import model_path
+from mime.running.simulation import Simulation
 
 GRAVITY = np.array([0.0, 0.0, -9.81])
 DT = 1e-3

@@ -16,10 +16,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mime import GraphManager, Trajectory
-from mime.core.cache import enable_compilation_cache
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import MotorNode
+from mime.xla.cache import enable_compilation_cache
 
 DT = 1e-4
 VOLTS, OFF = 12.0, 2.0

@@ -16,7 +16,6 @@ matplotlib.use("Agg")
 import numpy as np
 
 from mime import Trajectory
-from mime.core.cache import enable_compilation_cache
 from mime.maze import (
     UNREACHABLE,
     Maze,
@@ -29,6 +28,7 @@ from mime.maze import (
 )
 from mime.mouse import RACE, build_mouse, figures, starting_state
 from mime.mouse.navigator import DONE
+from mime.xla.cache import enable_compilation_cache
 
 EVERY = 2
 """Steps from sample to sample, 2 ms: the brain's tick, and less than the shortest touch takes."""

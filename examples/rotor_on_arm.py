@@ -16,13 +16,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from mime import GraphManager, Trajectory
-from mime.control.controllers import ComputedTorqueNode
-from mime.control.joint_trajectory import JointTrajectoryNode
 from mime.control.kinematics import joint_to_world_transforms
-from mime.core.cache import enable_compilation_cache
 from mime.models import model_path
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.robot_arm import RobotArmNode
+from mime.nodes.control.joint_controllers import ComputedTorqueNode
+from mime.nodes.control.joint_trajectory import JointTrajectoryNode
+from mime.xla.cache import enable_compilation_cache
 
 DT = 1e-3
 HOME = np.array([-0.02763, 0.49873, -1.51875, 1.54673, 1.55147, 0.0])

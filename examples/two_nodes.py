@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from mime import GraphManager, Input, Mapped, Node, NodeMeta, Output, ValidatedRange, parameter
-from mime.core.cache import enable_compilation_cache
 from mime.core.node import Scalar
+from mime.xla.cache import enable_compilation_cache
 
 
 class Rotor(Node):

@@ -11,7 +11,7 @@ import numpy as np
 
 from mime.maze import optimistic_walls
 from mime.mouse import Strategy, build_mouse, starting_state
-from mime.verification.mouse import MAZES, RECORD
+from mime.verification.benchmarks.mouse import MAZES, RECORD
 
 STEP_S = 1e-3
 

@@ -15,9 +15,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from mime.core.cache import enable_compilation_cache
 from mime.reporting.node_sheet import markdown, node_sheet
 from mime.scenarios.node_types import own_types
+from mime.xla.cache import enable_compilation_cache
 
 ROOT = Path(__file__).parent.parent
 GUIDE = "algorithm_guide/nodes"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import plots, results, table
-from mime.core.files import write_atomically
+from mime._files import write_atomically
 
 ROOT = Path(__file__).parent.parent.parent
 NOTES = Path(__file__).parent.parent / "notes.toml"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mime.core.files import write_atomically
+from mime._files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "results"
 

@@ -1,78 +1,43 @@
-"""MIME: electromechanical robots, from the voltage at a motor to the pose of the tool."""
+"""MIME: electromechanical robots, from the voltage at a motor to the pose of the tool.
 
-from typing import TYPE_CHECKING, Any
+The public names are those of `__init__.pyi`, kept there once: type checkers read that file as it
+is, and so does this module. A name loads when it is first used, so `import mime` costs nothing.
+"""
 
-from mime.core.whole_loops import compile_whole_loops
+import ast
+import pkgutil
+from typing import Any
 
-if TYPE_CHECKING:
-    from mime.core.batch import DivergenceWarning
-    from mime.core.batched import batched
-    from mime.core.checkpoint import CheckpointError
-    from mime.core.graph import GraphManager
-    from mime.core.meta import Mapped, NodeMeta, ValidatedRange
-    from mime.core.node import Node
-    from mime.core.run import DivergenceError, RunInterrupted
-    from mime.core.simulation import ConvergenceWarning, Simulation
-    from mime.core.spec import Input, InputError, Output, ParameterError, option, parameter
-    from mime.core.step import SimulationState
-    from mime.core.trajectory import Trajectory
-    from mime.core.wiring import GraphError
+from mime.xla.whole_loops import compile_whole_loops
 
 __version__ = "0.1.0"
 
 compile_whole_loops()
 
-__all__ = [
-    "CheckpointError",
-    "ConvergenceWarning",
-    "DivergenceError",
-    "DivergenceWarning",
-    "GraphError",
-    "GraphManager",
-    "Input",
-    "InputError",
-    "Mapped",
-    "Node",
-    "NodeMeta",
-    "Output",
-    "ParameterError",
-    "RunInterrupted",
-    "Simulation",
-    "SimulationState",
-    "Trajectory",
-    "ValidatedRange",
-    "batched",
-    "option",
-    "parameter",
-]
 
-_HOMES = {
-    "batch": ["DivergenceWarning"],
-    "batched": ["batched"],
-    "checkpoint": ["CheckpointError"],
-    "graph": ["GraphManager"],
-    "meta": ["Mapped", "NodeMeta", "ValidatedRange"],
-    "node": ["Node"],
-    "run": ["DivergenceError", "RunInterrupted"],
-    "simulation": ["ConvergenceWarning", "Simulation"],
-    "spec": ["Input", "InputError", "Output", "ParameterError", "option", "parameter"],
-    "step": ["SimulationState"],
-    "trajectory": ["Trajectory"],
-    "wiring": ["GraphError"],
-}
-"""Where each name is defined in `mime.core`, for `__getattr__`; type checkers read the imports."""
+def _read_homes() -> dict[str, str]:
+    """The module that defines each public name: `{"MotorNode": "mime.nodes.actuation.motor"}`."""
+    stub = ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"")
+    return {
+        alias.name: entry.module
+        for entry in stub.body
+        if isinstance(entry, ast.ImportFrom) and entry.module
+        for alias in entry.names
+    }
+
+
+_HOMES = _read_homes()
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: `mime --version` and completion do not wait for JAX."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mime' has no attribute {name!r}")
     import importlib
 
-    for module, names in _HOMES.items():
-        if name in names:
-            value = getattr(importlib.import_module(f"mime.core.{module}"), name)
-            globals()[name] = value  # asked for once only
-            return value
-    raise AttributeError(f"module 'mime' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value  # asked for once only
+    return value
 
 
 def __dir__() -> list[str]:

@@ -15,8 +15,8 @@ from mime.commands.errors import (
     RunFailedError,
     UserMistakeError,
 )
-from mime.core.cache import enable_compilation_cache
 from mime.scenarios.problems import ScenarioError
+from mime.xla.cache import enable_compilation_cache
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

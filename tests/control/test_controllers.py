@@ -11,7 +11,8 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import DivergenceError, GraphManager, Input, Node, Output, ParameterError
-from mime.control.controllers import (
+from mime.models import model_path
+from mime.nodes.control.joint_controllers import (
     ComputedTorqueNode,
     JointPDNode,
     computed_torque,
@@ -19,8 +20,7 @@ from mime.control.controllers import (
     pd_with_gravity_compensation,
     pi_controller,
 )
-from mime.control.joint_trajectory import JointTrajectoryNode
-from mime.models import model_path
+from mime.nodes.control.joint_trajectory import JointTrajectoryNode
 
 GRAVITY = np.array([0.0, 0.0, -9.80665])
 HOME = np.array([-0.02763, 0.49873, -1.51875, 1.54673, 1.55147, 0.0])

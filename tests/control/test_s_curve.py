@@ -13,12 +13,12 @@ from scipy.optimize import linprog
 
 from compiling import QUICK
 from mime import GraphManager, ParameterError
-from mime.control.joint_trajectory import (
+from mime.control.s_curve import s_curve
+from mime.nodes.control.joint_trajectory import (
     JointTrajectoryNode,
     joint_trajectory,
     waypoint_trajectory,
 )
-from mime.control.s_curve import s_curve
 
 # distance, v_max, a_max, j_max, v0, vf: which segments vanish
 CASES = {

@@ -9,7 +9,7 @@ import pytest
 
 from elements import Cell, Rotor, Spring
 from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
-from mime.core.batch_programs import batch_program
+from mime.running.batch_programs import batch_program
 
 # A member's lane and a single run are compiled to different vector code: last-bit differences only.
 ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
@@ -18,7 +18,7 @@ ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
 @pytest.fixture(params=["lanes", "one by one"])
 def program(request, monkeypatch):
     """Either way to run a batch, whatever the library would choose."""
-    monkeypatch.setattr("mime.core.batch.batch_program", lambda _: request.param)
+    monkeypatch.setattr("mime.running.batch.batch_program", lambda _: request.param)
     return request.param
 
 

@@ -60,7 +60,7 @@ def test_a_run_killed_in_the_middle_resumes_bit_for_bit(tmp_path):
     finish(start(tmp_path, "plain"))
     process = start(tmp_path, "killed")
     path = tmp_path / "run.checkpoint"
-    from mime.core.checkpoint import read_header
+    from mime.running.checkpoint import read_header
 
     deadline = time.monotonic() + 120
     while not (path.exists() and read_header(path)["records"] > 20):

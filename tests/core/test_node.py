@@ -9,7 +9,7 @@ import pytest
 
 from elements import Rotor
 from mime import InputError, ParameterError
-from mime.core.folding import jit_folding
+from mime.xla.folding import jit_folding
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from mime.core import whole_loops
-from mime.core.whole_loops import SlowLoopsWarning, compile_whole_loops
+from mime.xla import whole_loops
+from mime.xla.whole_loops import SlowLoopsWarning, compile_whole_loops
 
 jnp.zeros(1).block_until_ready()  # XLA reads its flags now, before tests change them
 OURS = f"xla_cpu_small_while_loop_byte_threshold={whole_loops.LIMIT_BYTES}"

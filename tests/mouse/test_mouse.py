@@ -9,7 +9,7 @@ from mime.maze import UNREACHABLE, Maze, fastest_route, flood_fill, pessimistic_
 from mime.maze.belief import UNKNOWN, WALL, Belief
 from mime.mouse import EXPLORE, RACE, MouseBrainNode, Strategy, build_mouse, starting_state
 from mime.mouse.navigator import DONE
-from mime.verification.mouse import (
+from mime.verification.benchmarks.mouse import (
     DURATION_S,
     MAZES,
     MEMBERS,

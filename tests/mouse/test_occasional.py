@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime.mouse.occasional import when
+from mime.xla.when import when
 
 CONDITIONS = jnp.array([True, False, False, True, False])
 VALUES = {"count": jnp.arange(5, dtype=jnp.int32), "x": jnp.linspace(0.5, 2.5, 15).reshape(5, 3)}

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.elastic_arm_pinocchio import (
+from mime.verification.benchmarks.elastic_arm_pinocchio import (
     FRICTION,
     K,
     N,

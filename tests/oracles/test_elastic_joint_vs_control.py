@@ -6,7 +6,7 @@ import pytest
 import control
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
-from mime.verification.elastic_joint import JOINT, joint
+from mime.verification.benchmarks.elastic_joint import JOINT, joint
 
 
 def system_of(node):

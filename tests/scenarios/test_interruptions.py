@@ -11,7 +11,7 @@ import pytest
 
 from mime import Trajectory
 from mime.cli import main
-from mime.core.checkpoint import read_header
+from mime.running.checkpoint import read_header
 from motor_scenario import motor_scenario
 
 EVERY, TIMESTEP_S = 16_000, 1e-5
@@ -23,7 +23,7 @@ in a script) and programs begin with that signal ignored.
 """
 HELD = """
 import time
-from mime.core import checkpoint
+from mime.running import checkpoint
 
 def save_and_wait(path, prints, progress, recorded, save=checkpoint.save):
     save(path, prints, progress, recorded)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from mime import GraphManager
-from mime.core.checkpoint import fingerprint
 from mime.models import model_path
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
+from mime.running.checkpoint import fingerprint
 from mime.scenarios import ScenarioError, load_scenario, node_types
 from mime.scenarios.bundled import bundled_scenarios
 

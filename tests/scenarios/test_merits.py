@@ -5,7 +5,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import control
-from mime.core.trajectory import Trajectory
+from mime.running.trajectory import Trajectory
 from mime.scenarios.merits import FigureOfMerit, evaluate
 
 DT = 1e-3

@@ -3,10 +3,10 @@
 import pytest
 
 from mime import Trajectory
-from mime.core import run as runs
 from mime.maze import fastest_route, random_maze
 from mime.mouse import EXPLORE, RACE
 from mime.reporting.plots import draw_plot
+from mime.running import job as runs
 from mime.scenarios import load_scenario
 from mime.scenarios.bundled import bundled_scenarios
 

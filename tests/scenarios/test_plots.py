@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mime.core.trajectory import Trajectory
 from mime.reporting.plots import draw_fields
+from mime.running.trajectory import Trajectory
 from mime.scenarios.fields import component_names, picked_shape, split_field
 
 T = np.linspace(0.0, 1.0, 101)

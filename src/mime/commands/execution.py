@@ -20,12 +20,12 @@ from mime.commands.output import (
     set_aside,
     write_bytes,
 )
-from mime.core.checkpoint import CheckpointError
-from mime.core.run import DivergenceError, RunInterrupted
-from mime.core.trajectory import Trajectory
 from mime.reporting.graph_picture import draw_graph
 from mime.reporting.plots import draw_plot
 from mime.reporting.report import png_bytes, write_report
+from mime.running.checkpoint import CheckpointError
+from mime.running.job import DivergenceError, RunInterrupted
+from mime.running.trajectory import Trajectory
 from mime.scenarios.merits import Figure
 from mime.scenarios.scenario import Scenario
 

@@ -40,8 +40,8 @@ def plot(
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help="picture (RESULT.png)")] = None,
 ) -> int:
     """Plot fields of a result over time; without fields, all of them."""
-    from mime.core.trajectory import Trajectory
     from mime.reporting.plots import draw_fields
+    from mime.running.trajectory import Trajectory
 
     try:
         trajectory = Trajectory.load(result)
@@ -60,7 +60,7 @@ def plot(
 
 
 def _write_picture(figure: object, path: Path) -> None:
-    from mime.core.files import write_atomically
+    from mime._files import write_atomically
 
     kind = path.suffix.removeprefix(".").lower()
     if kind not in ("svg", "png"):

@@ -6,7 +6,7 @@ import tyro
 
 import mime
 from mime.commands.errors import OK
-from mime.core.cache import cache_bytes, cache_folder, clear_cache
+from mime.xla.cache import cache_bytes, cache_folder, clear_cache
 
 
 def cache(clear: Annotated[bool, tyro.conf.arg(help="remove the kept programs")] = False) -> int:

@@ -9,11 +9,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mime._files import write_atomically
 from mime.commands.errors import RunFailedError, UserMistakeError
-from mime.core.files import write_atomically
 
 if TYPE_CHECKING:
-    from mime.core.trajectory import Trajectory
+    from mime.running.trajectory import Trajectory
 
 RESULT, PARTIAL, CHECKPOINT, REPORT = (
     "result.nc",

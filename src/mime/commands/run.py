@@ -9,7 +9,7 @@ import tyro
 from mime.commands.errors import FAILED, OK
 
 if TYPE_CHECKING:
-    from mime.core.trajectory import Trajectory
+    from mime.running.trajectory import Trajectory
     from mime.scenarios.merits import Figure
 
 Scenario = Annotated[

@@ -15,7 +15,6 @@ from mime.control.kinematics import (
     frame_jacobian_at,
     frame_pose,
 )
-from mime.core.folding import jit_folding
 from mime.core.pose import (
     IDENTITY_POSE,
     compose,
@@ -23,6 +22,7 @@ from mime.core.pose import (
     quat_multiply,
     quat_to_rotation_vector,
 )
+from mime.xla.folding import jit_folding
 
 Number = Real[ArrayLike, ""]
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]

@@ -3,11 +3,9 @@
 All that the author of a node imports is here.
 """
 
-import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from functools import cache, partial, update_wrapper
-from types import MappingProxyType
+from functools import partial, update_wrapper
 from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
@@ -16,20 +14,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.folding import jit_folding
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange, missing_functions
+from mime._text import nearest, quoted
+from mime.core.address import NamedEntries, replace_value
+from mime.core.parameters import Effect, Parameterised
+from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import (
     Input,
-    InputError,
+    Mapped,
+    NodeMeta,
     Output,
-    ParameterError,
     ParameterSpec,
+    ValidatedRange,
+    effect,
+    missing_functions,
     option,
     parameter,
 )
-from mime.core.text import nearest, quoted
+from mime.xla.folding import jit_folding
 
 __all__ = [
+    "Effect",
     "Input",
     "InputError",
     "Mapped",
@@ -38,10 +42,12 @@ __all__ = [
     "Output",
     "ParameterError",
     "ParameterSpec",
+    "Problem",
     "Scalar",
     "State",
     "ValidatedRange",
     "Values",
+    "effect",
     "option",
     "parameter",
 ]
@@ -55,7 +61,7 @@ Values = Mapping[str, Any]
 AnyNode = TypeVar("AnyNode", bound="Node")
 
 
-class Node(eqx.Module):
+class Node(Parameterised):
     """A physical element.   x' = f(x, u, dt),   y = g(x', u, dt)
 
     A subclass declares its parameters as fields and writes five methods; see CONTRIBUTING.md. In
@@ -70,9 +76,6 @@ class Node(eqx.Module):
     """The node's name in a graph."""
     timestep: float = eqx.field(static=True, converter=float)
     """Seconds from one update to the next."""
-
-    # Plain methods: equinox makes a pytree of every method that it hands out, in 20 µs.
-    __getattribute__ = object.__getattribute__
 
     @abstractmethod
     def boundary_input_spec(self) -> dict[str, Input]:
@@ -108,29 +111,22 @@ class Node(eqx.Module):
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
 
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """The physical parameters by name, read-only."""
-        return MappingProxyType({name: getattr(self, name) for name in self.parameter_specs()})
+    def named_entries(self) -> Mapping[str, Mapping[str, NamedEntries]]:
+        """Arrays whose entries have names: `{"link": {"mass_kg": NamedEntries(...)}}`.
 
-    @classmethod
-    @cache
-    def parameter_specs(cls) -> dict[str, ParameterSpec]:
-        """Unit, range and meaning of every declared parameter, by name."""
-        return {
-            field.name: field.metadata["parameter"]
-            for field in dataclasses.fields(cls)
-            if "parameter" in field.metadata
-        }
+        They give the address `node.link[NAME].mass_kg` to an entry. Most nodes have none.
+        """
+        return {}
 
     def with_params(self: "AnyNode", **values: Any) -> "AnyNode":
         """The same node with other parameter values; `jax.grad` and `jax.vmap` go through it.
 
-        A dotted name (`tree.masses`, given as `**{"tree.masses": ...}`) reaches inside a parameter.
+        A name is an address within the node: `r_ohm`, `gear.ratio`, `link[forearm].mass_kg` (as
+        `**{"gear.ratio": 5.0}` where it is no Python name).
         """
         node = self
-        for name, value in values.items():
-            node = _replace_leaf(node, name, value)
+        for address, value in values.items():
+            node = replace_value(node, address, value)
         for owner in type(node).__mro__:  # as equinox does when a module is built
             if "__check_init__" in owner.__dict__:
                 owner.__dict__["__check_init__"](node)
@@ -215,51 +211,11 @@ class Node(eqx.Module):
                 setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
 
     def __check_init__(self) -> None:
-        where = f"{type(self).__name__} {self.name!r}"
+        found = list(self.problems())
         if not (np.isfinite(self.timestep) and self.timestep > 0):
-            raise ParameterError(f"{where}: timestep must be > 0 s, got {self.timestep!r}")
-        for name, spec in self.parameter_specs().items():
-            value = getattr(self, name)
-            if value is None or isinstance(value, jax.core.Tracer):
-                continue
-            if not isinstance(value, jax.Array | np.ndarray):
-                raise ParameterError(
-                    f"{where}: {name} must be a number [{spec.unit}], got {value!r}"
-                )
-            if spec.shape is not None and value.shape != spec.shape:
-                raise ParameterError(
-                    f"{where}: {name} must have shape {spec.shape}, got {value.shape}: {value}"
-                )
-            if not spec.allows(np.asarray(value)):
-                shown = f"{float(value):.6g}" if value.ndim == 0 else str(value)
-                raise ParameterError(f"{where}: {name} must be {spec.expected()}, got {shown}")
-
-
-def _replace_leaf(node: Any, name: str, value: Any) -> Any:
-    """`node` with the (dotted) leaf `name` replaced, at the old leaf's shape and dtype."""
-    target: Any = node
-    for part in name.split("."):
-        known = target.params if isinstance(target, Node) else vars(target)
-        if part not in known:
-            raise ParameterError(
-                f"{type(node).__name__} {node.name!r} has no parameter {name!r}"
-                f"{nearest(part, known)}. "
-                f"It has {quoted(known)}."
-            )
-        target = getattr(target, part)
-    old_dtype = target.dtype if isinstance(target, jax.Array) else jnp.result_type(float)
-    new = jnp.asarray(value, dtype=old_dtype)
-    if target is not None and new.shape != target.shape:
-        raise ParameterError(
-            f"{type(node).__name__} {node.name!r}: {name} has shape {target.shape}, got {new.shape}"
-        )
-
-    def leaf(tree: Any) -> Any:
-        for part in name.split("."):
-            tree = getattr(tree, part)
-        return tree
-
-    return eqx.tree_at(leaf, node, new, is_leaf=lambda x: x is None)
+            found.insert(0, Problem(("timestep",), f"must be > 0 s, got {self.timestep!r}"))
+        if found:
+            raise ParameterError(f"{type(self).__name__} {self.name!r}", found)
 
 
 class _CompiledMethod:

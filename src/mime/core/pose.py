@@ -15,7 +15,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float
 
-from mime.core.stacking import stack_scalars
+from mime.xla.stacking import stack_scalars
 
 Scalar = Float[ArrayLike, ""] | int
 Vec3 = Float[ArrayLike, "3"] | tuple[Scalar, Scalar, Scalar]

@@ -7,10 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mime.core.spec import Input, InputError
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
+from mime.core.problem import InputError
+from mime.core.spec import Input
 
 Inputs = Mapping[str, Any]
 """`{node: {input: constant | array over the steps | function of time}}`"""
@@ -129,3 +131,18 @@ def sample(
         node: {field: signal.at(step, time_s) for field, signal in fields.items()}
         for node, fields in signals.items()
     }
+
+
+def check_finite(signals: Signals) -> Signals:
+    """The same signals; an input with a NaN is refused before it is blamed on a node."""
+    for node, fields in signals.items():
+        for field, signal in fields.items():
+            for leaf in jax.tree.leaves(signal) if isinstance(signal, Constant | Series) else ():
+                values = np.asarray(leaf)
+                if not np.isfinite(values).all():
+                    index = np.argwhere(~np.isfinite(values))[0].tolist()
+                    raise InputError(
+                        f"input {node}.{field} is not finite at index {index}",
+                        place=("input", node, field),
+                    )
+    return signals

@@ -1,20 +1,15 @@
-"""How a node declares its parameters, inputs, fluxes and state: shape, unit, range, meaning."""
+"""How a node declares itself: parameters, inputs, fluxes and state with shape, unit, range and
+meaning; and its metadata, the one source of its equations, assumptions, limits and ranges.
+"""
 
 import dataclasses
+import importlib
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-
-
-class ParameterError(ValueError):
-    """A parameter that no such element can have. Says which, what was given, what is allowed."""
-
-
-class InputError(ValueError):
-    """An input that a node does not have, or of the wrong shape."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,6 +105,85 @@ def _to_constant(value: Any) -> Any:
         return value
 
 
-def option(**dataclass_options: Any) -> Any:
-    """Declare a structural choice (a mode, a model): hashable, fixed when the program compiles."""
-    return eqx.field(static=True, **dataclass_options)
+def option(*, choices: tuple[Any, ...] | None = None, **dataclass_options: Any) -> Any:
+    """Declare a structural choice (a mode, a model): hashable, fixed when the program compiles.
+
+    With `choices`, any other value is refused when the node is built.
+    """
+    metadata = {} if choices is None else {"choices": choices}
+    return eqx.field(static=True, metadata=metadata, **dataclass_options)
+
+
+def effect(*kinds: type, doc: str = "") -> Any:
+    """Declare an effect that the node may have: one of the `Effect` classes `kinds`, or None.
+
+    Absent (None, the default) it costs nothing: nothing of it is in the program.
+    """
+    return eqx.field(default=None, metadata={"effect": kinds, "doc": doc})
+
+
+@dataclasses.dataclass(frozen=True)
+class ValidatedRange:
+    """A range over which a quantity (parameter, input or state) was checked."""
+
+    quantity: str
+    low: float | int
+    high: float | int
+    unit: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Mapped:
+    """An equation's term and the function (dotted path) that computes it."""
+
+    term: str
+    function: str
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeMeta:
+    """What an element computes, how, under which assumptions, and where that was checked."""
+
+    id: str
+    version: str
+    stability: Literal["experimental", "stable", "deprecated"]
+    summary: str
+    equations: tuple[str, ...]
+    discretisation: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    limitations: tuple[str, ...]
+    validated_ranges: tuple[ValidatedRange, ...]
+    references: tuple[str, ...]
+    implementation: tuple[Mapped, ...]
+
+    def problems(self) -> list[str]:
+        """Fields left empty."""
+        return [
+            f"meta.{field.name} is empty"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name) in ("", (), None)
+        ]
+
+
+def missing_functions(meta: NodeMeta) -> list[str]:
+    """Functions named in `meta.implementation` that do not exist."""
+    return [
+        f"{entry.term!r} is mapped to {entry.function}, which does not exist"
+        for entry in meta.implementation
+        if not _exists(entry.function)
+    ]
+
+
+def _exists(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            target: Any = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            target = getattr(target, part, None)
+        return callable(target)
+    return False

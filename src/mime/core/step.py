@@ -7,9 +7,9 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Int
 
+from mime._text import nearest, quoted
 from mime.core.coupling import CouplingReport, fixed_point
 from mime.core.node import Node, State, traced_fluxes, traced_update
-from mime.core.text import nearest, quoted
 from mime.core.wiring import CouplingGroup, Wiring
 
 

@@ -7,18 +7,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mime._text import nearest, quoted
 from mime.core.node import Node
+from mime.core.problem import GraphError, ParameterError, Problem
 from mime.core.spec import Input, Output
-from mime.core.text import nearest, quoted
-
-
-class GraphError(ValueError):
-    """Everything that is wrong with a graph, found in one pass. `problems` lists it."""
-
-    def __init__(self, problems: list[str]):
-        self.problems = tuple(problems)
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__("\n".join([f"the graph has {count}:", *(f"  - {p}" for p in problems)]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +55,31 @@ Stage = str | CouplingGroup
 
 
 @dataclasses.dataclass(frozen=True)
+class Derived:
+    """A parameter that follows others: `node.parameter = function(*sources)`.
+
+    A model that is one thing is varied as one thing: the rotor inertia of a joint follows the gear
+    of the motor behind it. `function` takes the source nodes and must be pure.
+    """
+
+    node: str
+    parameter: str
+    function: Callable[..., Any]
+    sources: tuple[str, ...]
+    reads: tuple[str, ...]
+    """Parameters (or effects) of the sources that the value depends on."""
+
+    def follows(self, changed: Mapping[str, Iterable[str]]) -> bool:
+        """True when one of these parameters, by node, moves this one."""
+        return any(
+            address == read or address.startswith(f"{read}.")
+            for source in self.sources
+            for address in changed.get(source, ())
+            for read in self.reads
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class Wiring:
     """A graph's structure: hashable, compared by value, fixed when a program compiles."""
 
@@ -71,6 +88,40 @@ class Wiring:
     external: tuple[tuple[str, str], ...]
     schedule: tuple[Stage, ...]
     periods: tuple[tuple[str, int], ...]
+    derived: tuple[Derived, ...] = ()
+
+    def refuse_derived(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
+        """A derived parameter is not set: what it follows is."""
+        if problems := [
+            Problem(
+                (entry.parameter,),
+                f"follows {', '.join(entry.reads)} of {quoted(entry.sources)}",
+                "Vary those instead",
+            )
+            for entry in self.derived
+            if entry.parameter in changed.get(entry.node, {})
+        ]:
+            raise ParameterError("parameters", problems)
+
+    def derive(
+        self, nodes: Mapping[str, Node], changed: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Node]:
+        """The nodes, with the parameters that follow from `changed` ones computed again."""
+        nodes = dict(nodes)
+        for entry in self.derived:
+            if entry.follows(changed):
+                value = entry.function(*(nodes[source] for source in entry.sources))
+                nodes[entry.node] = nodes[entry.node].with_params(**{entry.parameter: value})
+        return nodes
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The nodes as a step visits them."""
+        return tuple(
+            name
+            for stage in self.schedule
+            for name in ((stage,) if isinstance(stage, str) else stage.members)
+        )
 
     @property
     def groups(self) -> tuple[CouplingGroup, ...]:
@@ -127,6 +178,7 @@ def check(
     edges: Iterable[Edge],
     external: Iterable[tuple[str, str]],
     groups: Iterable[CouplingGroup],
+    derived: Iterable[Derived] = (),
 ) -> Wiring:
     """The wiring of a graph, or a `GraphError` that lists every mistake and what to do about it."""
     nodes, groups = list(nodes), list(groups)
@@ -135,22 +187,21 @@ def check(
     by_name = {node.name: node for node in nodes}
     problems = _naming(nodes, groups, by_name)
     if not nodes:
-        raise GraphError(["there are no nodes: add one with add_node"])
+        raise GraphError([Problem((), "there are no nodes", "Add one")])
     inputs = {name: node.boundary_input_spec() for name, node in by_name.items()}
     fluxes = {name: node.boundary_flux_spec() for name, node in by_name.items()}
-    problems += [f"edge {edge}: {found}" for edge in edges for found in _ends(edge, inputs, fluxes)]
+    problems += [_at(edge, found) for edge in edges for found in _ends(edge, inputs, fluxes)]
     sound = [edge for edge in edges if not _ends(edge, inputs, fluxes)]
     for edge in sound:
         problems += _fit(
             edge, fluxes[edge.source][edge.source_field], inputs[edge.target][edge.target_field]
         )
     for node, field in external:
+        place, label = ("input", node, field), f"external input {node}.{field}:"
         if node not in inputs:
-            problems.append(f"external input {node}.{field}: {_unknown('node', node, inputs)}")
+            problems.append(Problem(place, _unknown("node", node, inputs), label=label))
         elif field not in inputs[node]:
-            problems.append(
-                f"external input {node}.{field}: {_unknown('input', field, inputs[node])}"
-            )
+            problems.append(Problem(place, _unknown("input", field, inputs[node]), label=label))
     problems += _sources(sound, external, inputs)
     timestep, periods, rate_problems = _rates(nodes)
     problems += rate_problems
@@ -159,35 +210,52 @@ def check(
     problems += cycle_problems
     if problems:
         raise GraphError(problems)
-    return Wiring(timestep, tuple(edges), tuple(external), schedule, tuple(sorted(periods.items())))
+    periods_by_name = tuple(sorted(periods.items()))
+    return Wiring(
+        timestep, tuple(edges), tuple(external), schedule, periods_by_name, tuple(derived)
+    )
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {kind} {name!r}{nearest(name, known)} ({kind}s: {quoted(sorted(known))})"
 
 
+def _at(edge: Edge, message: str, hint: str = "") -> Problem:
+    return Problem(("edge", edge), message, hint, label=f"edge {edge}:")
+
+
+def _in_group(name: str, message: str, hint: str = "") -> Problem:
+    return Problem(("group", name), message, hint, label=f"coupling group {name!r}:")
+
+
 def _naming(
     nodes: list[Node], groups: list[CouplingGroup], by_name: Mapping[str, Node]
-) -> list[str]:
+) -> list[Problem]:
     names = [node.name for node in nodes]
     problems = [
-        f"{names.count(name)} nodes are named {name!r}: give each its own name"
+        Problem(
+            ("node", name),
+            f"is the name of {names.count(name)} nodes",
+            "Give each its own name",
+            label=repr(name),
+        )
         for name in sorted(by_name)
         if names.count(name) > 1
     ]
     member_of: dict[str, str] = {}
     for group in groups:
         if group.name in by_name or [g.name for g in groups].count(group.name) > 1:
-            problems.append(f"coupling group {group.name!r}: the name is taken, choose another")
+            problems.append(_in_group(group.name, "the name is taken", "Choose another"))
         for member in group.members:
             if member not in by_name:
-                problems.append(
-                    f"coupling group {group.name!r}: {_unknown('node', member, by_name)}"
-                )
+                problems.append(_in_group(group.name, _unknown("node", member, by_name)))
             elif member in member_of:
                 problems.append(
-                    f"node {member!r} is in the coupling groups {member_of[member]!r} and "
-                    f"{group.name!r}: merge the two"
+                    _in_group(
+                        group.name,
+                        f"node {member!r} is in the coupling group {member_of[member]!r} too",
+                        "Merge the two",
+                    )
                 )
             member_of[member] = group.name
     return problems
@@ -211,7 +279,7 @@ def _ends(
     return found
 
 
-def _fit(edge: Edge, source: Output, target: Input) -> list[str]:
+def _fit(edge: Edge, source: Output, target: Input) -> list[Problem]:
     """Shape (after the transform) and unit (without one) must be the target's."""
     problems = []
     shape = source.shape
@@ -220,17 +288,23 @@ def _fit(edge: Edge, source: Output, target: Input) -> list[str]:
             argument = jax.ShapeDtypeStruct(source.shape, jnp.result_type(float))
             shape = jax.eval_shape(edge.transform, argument).shape
         except Exception as error:  # whatever the user's function raises is the finding
-            return [f"edge {edge}: its transform fails on shape {source.shape}: {error}"]
+            return [_at(edge, f"its transform fails on shape {source.shape}: {error}")]
     if shape != target.shape:
         what = "its transform gives" if edge.transform else "its source has"
         problems.append(
-            f"edge {edge}: {what} shape {shape}, the input expects {target.shape}: "
-            "pass a transform that makes it fit"
+            _at(
+                edge,
+                f"{what} shape {shape}, the input expects {target.shape}",
+                "Make it fit with a `transform` (in a scenario file: a `component`)",
+            )
         )
     if edge.transform is None and _plain(source.unit) != _plain(target.unit):
         problems.append(
-            f"edge {edge}: unit {source.unit or '1'!r} into an input in {target.unit or '1'!r}: "
-            "pass a transform that converts it"
+            _at(
+                edge,
+                f"unit {source.unit or '1'!r} into an input in {target.unit or '1'!r}",
+                "Convert it with a `transform` (in a scenario file: a `scale`)",
+            )
         )
     return problems
 
@@ -244,7 +318,7 @@ def _sources(
     edges: list[Edge],
     external: list[tuple[str, str]],
     inputs: Mapping[str, Mapping[str, Input]],
-) -> list[str]:
+) -> list[Problem]:
     """A replacive input has one source at most."""
     problems = []
     for node, spec in inputs.items():
@@ -253,13 +327,17 @@ def _sources(
             found += ["an external input"] * ((node, field) in external)
             if entry.coupling == "replacive" and len(found) > 1:
                 problems.append(
-                    f"{node}.{field} is replacive and has {len(found)} sources "
-                    f"({'; '.join(found)}): keep one"
+                    Problem(
+                        ("input", node, field),
+                        f"is replacive and has {len(found)} sources ({'; '.join(found)})",
+                        "Keep one",
+                        label=f"{node}.{field}",
+                    )
                 )
     return problems
 
 
-def _rates(nodes: list[Node]) -> tuple[float, dict[str, int], list[str]]:
+def _rates(nodes: list[Node]) -> tuple[float, dict[str, int], list[Problem]]:
     """Base timestep, firing period of every node in steps, and timesteps that do not fit."""
     base = min(node.timestep for node in nodes)
     fastest = min(node.name for node in nodes if node.timestep == base)
@@ -270,17 +348,24 @@ def _rates(nodes: list[Node]) -> tuple[float, dict[str, int], list[str]]:
         periods[node.name] = period
         if abs(ratio - period) > 1e-9 * ratio:  # decimal timesteps divide to within a few ulp
             problems.append(
-                f"node {node.name!r}: timestep {node.timestep:g} s is {ratio:.6g} times the "
-                f"smallest ({base:g} s of {fastest!r}), not a whole multiple: the nearest that "
-                f"fits is {period * base:.12g} s"
+                Problem(
+                    ("node", node.name, "timestep"),
+                    f"timestep {node.timestep:g} s is {ratio:.6g} times the smallest ({base:g} s "
+                    f"of {fastest!r}), not a whole multiple",
+                    f"The nearest that fits is {period * base:.12g} s",
+                    label=f"node {node.name!r}:",
+                )
             )
     return base, periods, problems
 
 
-def _group_rates(groups: list[CouplingGroup], periods: Mapping[str, int]) -> list[str]:
+def _group_rates(groups: list[CouplingGroup], periods: Mapping[str, int]) -> list[Problem]:
     return [
-        f"coupling group {group.name!r}: its members run at different rates "
-        f"({quoted(sorted(group.members))}): give them one timestep"
+        _in_group(
+            group.name,
+            f"its members run at different rates ({quoted(sorted(group.members))})",
+            "Give them one timestep",
+        )
         for group in groups
         if len({periods[member] for member in group.members if member in periods}) > 1
     ]
@@ -288,7 +373,7 @@ def _group_rates(groups: list[CouplingGroup], periods: Mapping[str, int]) -> lis
 
 def _schedule(
     names: list[str], edges: list[Edge], groups: list[CouplingGroup]
-) -> tuple[tuple[Stage, ...], list[str]]:
+) -> tuple[tuple[Stage, ...], list[Problem]]:
     """Topological order of the same-step edges, groups contracted; unique, as ties go by name."""
     stage_of: dict[str, Stage] = {name: name for name in names}
     stage_of |= {member: group for group in groups for member in group.members if member in names}
@@ -305,8 +390,12 @@ def _schedule(
             waits_for[target].setdefault(source, edge)
         elif isinstance(source, str):
             problems.append(
-                f"undeclared cycle: {edge}: the node reads its own flux of the same step; "
-                "pass delay=True to read that of the step before"
+                Problem(
+                    ("edge", edge),
+                    f"{edge}: the node reads its own flux of the same step",
+                    "Set `delay` to read that of the step before",
+                    label="undeclared cycle:",
+                )
             )
     order: list[Stage] = []
     while ready := [s for s in waits_for if s not in order and set(waits_for[s]) <= set(order)]:
@@ -319,7 +408,7 @@ def _schedule(
 
 def _spell_cycle(
     rest: list[Stage], waits_for: Mapping[Stage, Mapping[Stage, Edge]], key: Mapping[Stage, str]
-) -> str:
+) -> Problem:
     """Walk backwards among stages that wait for each other until one repeats."""
     stage = min(rest, key=lambda s: key[s])
     walked: list[Stage] = []
@@ -331,7 +420,10 @@ def _spell_cycle(
         stage = source
     cycle = edges[walked.index(stage) :][::-1]
     members = sorted({edge.source for edge in cycle} | {edge.target for edge in cycle})
-    return (
-        f"undeclared cycle: {'; '.join(map(str, cycle))}: break it with delay=True on one of these "
-        f"edges, or iterate it with add_coupling_group({members})"
+    return Problem(
+        ("edge", cycle[0]),
+        "; ".join(map(str, cycle)),
+        f"Break it by setting `delay` on one of these edges, or iterate it in a coupling group "
+        f"of {members}",
+        label="undeclared cycle:",
     )

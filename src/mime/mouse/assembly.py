@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
@@ -17,6 +16,7 @@ from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.sensing.encoder import EncoderNode
 from mime.nodes.sensing.gyro import GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode
+from mime.running.graph import GraphManager
 
 TIMESTEP_S = 1e-3
 """Of motors, wheels and walls."""

@@ -26,10 +26,10 @@ from mime.mouse.brain_meta import META, STATE_FIELDS
 from mime.mouse.estimator import Estimate, Trust
 from mime.mouse.legs import REST, STRAIGHT, Leg
 from mime.mouse.navigator import DONE, EDGE, RACE, RETURN, SEARCH, Plan, World
-from mime.mouse.occasional import when
 from mime.mouse.strategy import Strategy
 from mime.mouse.tracking import Gains, track
 from mime.nodes.sensing.range_sensor import MOUSE_SENSORS
+from mime.xla.when import when
 
 CALIBRATION_S = 0.3
 """How long the mouse stands still at first, to learn its gyro's bias."""

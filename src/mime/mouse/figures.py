@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Shaped
 
-from mime.core.trajectory import Trajectory
 from mime.maze.belief import UNKNOWN, WALL, Belief
 from mime.maze.drawing import draw
 from mime.maze.grid import STEPS, Cell
 from mime.maze.maze import Maze
 from mime.mouse.navigator import DONE, RACE, RETURN, SEARCH, STUCK
+from mime.running.trajectory import Trajectory
 
 RECORD = {
     "body": [

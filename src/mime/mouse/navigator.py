@@ -16,8 +16,8 @@ from mime.maze.grid import STEPS
 from mime.maze.routes import SpeedProfile
 from mime.mouse import legs
 from mime.mouse.legs import CURVE, CURVE_LENGTH, PIVOT, REST, STRAIGHT, Leg
-from mime.mouse.occasional import when
 from mime.mouse.strategy import Strategy
+from mime.xla.when import when
 
 SEARCH, RETURN, RACE, DONE, STUCK = range(5)
 """Phases of a mouse's life."""

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mime.core.simulation import Simulation
 from mime.core.wiring import CouplingGroup, Edge
+from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mime.core.meta import NodeMeta
 from mime.core.node import Node
-from mime.core.spec import Output
+from mime.core.spec import NodeMeta, Output
 from mime.reporting.numbers import number
 from mime.scenarios.node_types import Argument, arguments_of
 

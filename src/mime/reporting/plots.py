@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mime.core.trajectory import Trajectory
+from mime.running.trajectory import Trajectory
 from mime.scenarios.fields import component_names, split_field
 from mime.scenarios.merits import pick, unit_of
 from mime.scenarios.scenario import Scenario

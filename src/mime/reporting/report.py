@@ -12,8 +12,8 @@ import numpy as np
 
 import mime
 from mime.core.node import Node
-from mime.core.recording import parameter_values
 from mime.reporting.numbers import number, with_unit
+from mime.running.recording import parameter_values
 from mime.scenarios.merits import Figure
 from mime.scenarios.node_types import arguments_of
 from mime.scenarios.scenario import Scenario

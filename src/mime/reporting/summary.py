@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
-    from mime.core.trajectory import Trajectory
+    from mime.running.trajectory import Trajectory
     from mime.scenarios.merits import Figure
 
 

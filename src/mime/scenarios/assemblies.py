@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from mime.core.graph import GraphManager
-from mime.core.text import nearest, quoted
-from mime.core.trajectory import Trajectory
+from mime._text import nearest, quoted
+from mime.running.graph import GraphManager
+from mime.running.trajectory import Trajectory
 from mime.scenarios.checking import validated
 from mime.scenarios.problems import Path_, Source, blamed
 from mime.scenarios.tables import ScenarioTables

@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
 
 _FOLDER = Path(str(resources.files("mime.scenarios"))) / "bundled"
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
 from mime.scenarios.merits import MERITS
 from mime.scenarios.problems import Path_, Source
 from mime.scenarios.tables import (

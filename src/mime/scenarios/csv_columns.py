@@ -6,7 +6,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
 from mime.scenarios.values import is_file
 from mime.scenarios.waveforms import Csv, Samples
 

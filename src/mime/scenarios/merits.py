@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mime.core.trajectory import Trajectory
+from mime.running.trajectory import Trajectory
 from mime.scenarios.fields import FieldName, split_field
 from mime.scenarios.units import factor
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from mime.core.text import nearest
-from mime.core.trajectory import Trajectory
+from mime._text import nearest
 from mime.maze.formats import parse_text, read_maze
 from mime.maze.generator import random_maze
 from mime.maze.grid import MazeError
@@ -16,6 +15,7 @@ from mime.maze.routes import SpeedProfile
 from mime.mouse import figures
 from mime.mouse.assembly import EXPLORE, RACE, TICK_S, build_mouse, starting_state
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
+from mime.running.trajectory import Trajectory
 from mime.scenarios.assemblies import Assembled, Assembly, Drawing, Surroundings, WrongKeyError
 
 if TYPE_CHECKING:

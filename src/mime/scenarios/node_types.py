@@ -12,9 +12,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from mime._text import nearest, quoted
 from mime.core.node import Node
 from mime.core.spec import ParameterSpec
-from mime.core.text import nearest, quoted
 
 GROUP = "mime.nodes"
 _PACKAGES = ("mime.nodes", "mime.control")

@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
+from mime._text import nearest, quoted
 from mime.core.node import Node
-from mime.core.text import nearest, quoted
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet
 from mime.scenarios.assemblies import find_assembly

@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
 from mime.scenarios.problems import Path_, Source
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mime.core.recording import GROUP_FIELDS, default_fields, field_specs
-from mime.core.simulation import Simulation
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
+from mime.core.recorder import GROUP_FIELDS, default_fields, field_specs
+from mime.running.simulation import Simulation
 from mime.scenarios.assemblies import Drawing
 from mime.scenarios.fields import picked_shape, split_field
 from mime.scenarios.merits import Comparison

@@ -7,10 +7,9 @@ from typing import Any
 
 import jax
 
-from mime.core.graph import GraphManager
-from mime.core.run import count_steps
-from mime.core.simulation import Simulation
-from mime.core.trajectory import Trajectory
+from mime.running.graph import GraphManager
+from mime.running.simulation import Simulation
+from mime.running.trajectory import Trajectory
 from mime.scenarios.assemblies import Drawing
 from mime.scenarios.merits import Figure, evaluate
 from mime.scenarios.tables import ScenarioTables
@@ -45,7 +44,7 @@ class Scenario:
     @property
     def steps(self) -> int:
         """Of the whole run."""
-        return count_steps(self.simulation, self.tables.simulation.duration, None)
+        return self.simulation.count_steps(self.tables.simulation.duration)
 
     def run(
         self,
@@ -55,7 +54,7 @@ class Scenario:
         resume: bool = False,
         progress: bool = False,
     ) -> Trajectory:
-        """Run it in its precision; options are those of `mime.core.run.run`."""
+        """Run it in its precision; options are those of `Simulation.run`."""
         with jax.enable_x64(self.tables.simulation.precision == "double"):
             return self.simulation.run(
                 self.tables.simulation.duration,

@@ -2,7 +2,7 @@
 
 import math
 
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
 
 _OTHERS: dict[str, dict[str, float]] = {
     "m": {"mm": 1e3, "µm": 1e6},

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from mime._text import nearest, quoted
 from mime.core.node import Node
 from mime.core.spec import ParameterSpec
-from mime.core.text import nearest, quoted
 from mime.models import model_path
 from mime.scenarios.checking import shown
 from mime.scenarios.node_types import Argument

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from mime.core.recording import sample_bytes as bytes_of
-from mime.core.recording import select
-from mime.core.run import count_steps
-from mime.core.simulation import Simulation
-from mime.core.spec import InputError
-from mime.core.text import nearest, quoted
+from mime._text import nearest, quoted
+from mime.core.problem import InputError
+from mime.core.recorder import select
+from mime.running.recording import sample_bytes as bytes_of
+from mime.running.simulation import Simulation
 from mime.scenarios.assemblies import Assembled
 from mime.scenarios.checking import shown
 from mime.scenarios.csv_columns import read_columns
@@ -35,7 +34,7 @@ def check_steps(
         source.add(path, f"is {duration / simulation.timestep:.3g} steps, more than {_MOST_STEPS}")
         return
     try:
-        steps = count_steps(simulation, duration, None)
+        steps = simulation.count_steps(duration)
     except InputError as error:
         source.add(path, str(error))
         return

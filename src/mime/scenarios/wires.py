@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mime.core.graph import GraphManager
+from mime._text import nearest, quoted
 from mime.core.node import Node
-from mime.core.simulation import Simulation
-from mime.core.text import nearest, quoted
-from mime.core.wiring import GraphError
+from mime.core.problem import GraphError
+from mime.running.graph import GraphManager
+from mime.running.simulation import Simulation
 from mime.scenarios.assemblies import Assembled
 from mime.scenarios.problems import Path_, Source
 from mime.scenarios.tables import EdgeTable, ScenarioTables
@@ -88,7 +88,7 @@ def build_graph(
     try:
         return graph, graph.compile()
     except GraphError as error:
-        for problem in error.problems:
+        for problem in map(str, error.problems):
             found = [
                 (problem.find(words), path) for words, path in places.items() if words in problem
             ]

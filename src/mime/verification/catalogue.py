@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
-import mime.verification
-from mime.core.text import warn_user
+from mime._text import warn_user
+from mime.verification import benchmarks
 from mime.verification.benchmark import REGISTRY, Benchmark
 
 GROUP = "mime.benchmarks"
@@ -26,7 +26,7 @@ class UnknownBenchmarkError(ValueError):
 @cache
 def all_benchmarks() -> tuple[Benchmark, ...]:
     """Every benchmark, by number. A package whose benchmarks do not load is warned of."""
-    for module in pkgutil.iter_modules(mime.verification.__path__, "mime.verification."):
+    for module in pkgutil.iter_modules(benchmarks.__path__, f"{benchmarks.__name__}."):
         importlib.import_module(module.name)
     for entry in entry_points(group=GROUP):
         try:

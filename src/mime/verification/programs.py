@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mime.core.folding import jit_folding
 from mime.core.node import Node
+from mime.xla.folding import jit_folding
 
 QUICK = {"xla_backend_optimization_level": 0}
 """Compiles a large program that runs for a short time in half the time."""

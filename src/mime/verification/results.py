@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import mime
-from mime.core.files import write_atomically
+from mime._files import write_atomically
 from mime.reporting.report import png_bytes
 from mime.verification.benchmark import Benchmark, Convergence, Measurement, Subject, Verdict
 from mime.verification.convergence import draw_convergence

@@ -12,7 +12,7 @@ from mime.control.kinematics import gravity_vector, mass_matrix, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.elastic_arm import pendulum
+from mime.verification.benchmarks.elastic_arm import pendulum
 
 DT = 1e-3
 FREE = np.tile([-np.inf, np.inf], (3, 1))

@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from compiling import QUICK
-from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.running.graph import GraphManager
 
 JOINT = {
     "rotor_inertia_kg_m2": 0.1,

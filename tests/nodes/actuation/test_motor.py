@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.actuation.motor import MotorMeta, MotorNode, _quat_from_axis_angle, compose_pose
+from mime.running.graph import GraphManager
 
 REFERENCE = {
     "inertia_kg_m2": 1e-4,

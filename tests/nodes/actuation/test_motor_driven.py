@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from elements import Rotor
-from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.actuation.motor import MotorNode
+from mime.running.graph import GraphManager
 
 MOTOR = {
     "inertia_kg_m2": 1e-4,

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.pwm_drive import PwmDriveNode
+from mime.running.graph import GraphManager
 
 
 def test_metadata_is_whole():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.graph import GraphManager
 from mime.core.node import InputError, ParameterError
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.rolling import BodyVelocity, Pose, advance, sinc
+from mime.running.graph import GraphManager
 
 R, W, G = 0.0145, 0.053, 9.80665
 M, IZ, JW = 0.1, 1.3e-4, 2e-6

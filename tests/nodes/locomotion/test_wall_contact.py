@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.outline import DEFAULT_OUTLINE_M
 from mime.nodes.locomotion.rolling import Pose
 from mime.nodes.locomotion.wall_contact import Walls, find_contacts, place
+from mime.running.graph import GraphManager
 
 CELL, THICKNESS = 0.18, 0.012
 MOUSE = {

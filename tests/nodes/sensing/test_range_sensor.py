@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.sensing.infrared import adc_from_distance
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.ray_casting import crossings_within
+from mime.running.graph import GraphManager
 
 MAZE = (np.ones((4, 3)), np.ones((3, 4)))
 IR = {"ir_a_m": 1.214233, "ir_b": 0.023794, "ir_c_counts": 284.688506}

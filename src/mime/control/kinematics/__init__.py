@@ -1,8 +1,8 @@
 """Kinematics and dynamics of robots that are trees of rigid links."""
 
-from .crba import mass_matrix
-from .energy import kinetic_energy, potential_energy
-from .fk import (
+from mime.control.kinematics.crba import mass_matrix
+from mime.control.kinematics.energy import kinetic_energy, potential_energy
+from mime.control.kinematics.fk import (
     frame_jacobian,
     frame_jacobian_at,
     frame_jacobian_dot_qd,
@@ -13,9 +13,9 @@ from .fk import (
     link_to_world_transforms,
     link_world_poses,
 )
-from .forward_dynamics import forward_dynamics
-from .rnea import gravity_vector, nonlinear_bias, rnea
-from .tree import (
+from mime.control.kinematics.forward_dynamics import forward_dynamics
+from mime.control.kinematics.rnea import gravity_vector, nonlinear_bias, rnea
+from mime.control.kinematics.tree import (
     JOINT_TYPE_CONTINUOUS,
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
@@ -25,7 +25,7 @@ from .tree import (
     Visual,
     ancestor_mask,
 )
-from .urdf import UrdfError, parse_urdf
+from mime.control.kinematics.urdf import UrdfError, parse_urdf
 
 __all__ = [
     "JOINT_TYPE_CONTINUOUS",

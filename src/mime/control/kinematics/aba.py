@@ -11,12 +11,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .apart import apart
-from .in_loops import link_masses, link_motions, wrenches_from_outside
-from .placement import Links, placed
-from .recursion import Run, columns, common_dtype, inward, outward, runs
-from .scalar import Array, Scalar, add, mul, reciprocal, sub, unpack
-from .spatial import (
+from mime.control.kinematics.in_loops import link_masses, link_motions, wrenches_from_outside
+from mime.control.kinematics.placement import Links, placed
+from mime.control.kinematics.recursion import Run, columns, common_dtype, inward, outward, runs
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, reciprocal, sub, unpack
+from mime.control.kinematics.spatial import (
     NO_WRENCH,
     ZERO,
     Frame,
@@ -28,7 +27,8 @@ from .spatial import (
     cross_matrix,
     symmetric,
 )
-from .tree import KinematicTree
+from mime.control.kinematics.tree import KinematicTree
+from mime.xla.keep_call import keep_call
 
 
 @no_type_check
@@ -99,7 +99,7 @@ def articulated_bodies(
     if diagonal is not None:
         resistance = add(resistance, columns(diagonal, dtype))
     links = placed(tree, q, dtype, tree_runs)
-    mass = apart(Frame.mass, Frame(links.pose.R, ZERO), link_masses(tree, dtype))
+    mass = keep_call(Frame.mass, Frame(links.pose.R, ZERO), link_masses(tree, dtype))
 
     def release(beyond: ArticulatedInertia, link: Any) -> Any:
         X, S, mass, resistance = link
@@ -153,5 +153,5 @@ def bias_wrenches(
     dtype = common_dtype(bodies, qd, gravity_world, F_ext)
     root = -Vector(unpack(gravity_world))
     motion = link_motions(links, jnp.asarray(qd, dtype), 0.0, root, dtype, tree_runs)
-    p = apart(MassMoments.inertial_wrench, mass, motion.a, motion.A)
+    p = keep_call(MassMoments.inertial_wrench, mass, motion.a, motion.A)
     return p if F_ext is None else p - wrenches_from_outside(tree, links, F_ext, dtype)

@@ -2,22 +2,22 @@
 
 from jaxtyping import Float
 
-from . import in_loops
-from .apart import Call, directly
-from .recursion import FEW_ENTRIES, goes_in_loops
-from .scalar import Array, Scalar, add, mul, pack, unpack
-from .spatial import Frame, MassMoments, Motion
-from .tree import (
+from mime.control.kinematics import in_loops
+from mime.control.kinematics.recursion import FEW_ENTRIES, goes_in_loops
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
+from mime.control.kinematics.spatial import Frame, MassMoments, Motion
+from mime.control.kinematics.tree import (
     KinematicTree,
     joint_motions,
     joint_transforms,
     link_mass_moments,
     path_to_root,
 )
+from mime.xla.keep_call import Call, inline
 
 
 def composite_rigid_bodies(
-    tree: KinematicTree, X: list[Frame], masses: list[MassMoments], call: Call = directly
+    tree: KinematicTree, X: list[Frame], masses: list[MassMoments], call: Call = inline
 ) -> list[list[Scalar]]:
     """`mass_matrix` on scalars, lower triangle only:
 

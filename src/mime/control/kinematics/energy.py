@@ -3,11 +3,11 @@
 import numpy as np
 from jaxtyping import Float
 
-from .fk import com_frames
-from .rnea import rnea
-from .scalar import Array, Scalar, add, mul, pack, sub, unpack
-from .spatial import Vector
-from .tree import KinematicTree
+from mime.control.kinematics.fk import com_frames
+from mime.control.kinematics.rnea import rnea
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, sub, unpack
+from mime.control.kinematics.spatial import Vector
+from mime.control.kinematics.tree import KinematicTree
 
 
 def kinetic_energy(

@@ -8,14 +8,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from mime.core.pose import quat_from_matrix
-
-from . import in_loops, placement
-from .recursion import FEW_FRAMES, FEW_LINKS, goes_in_loops
-from .rnea import link_motions
-from .scalar import Array, Scalar, pack, unpack
-from .spatial import IDENTITY_FRAME, ZERO, Frame, Vector
-from .tree import (
+from mime.control.kinematics import in_loops, placement
+from mime.control.kinematics.recursion import FEW_FRAMES, FEW_LINKS, goes_in_loops
+from mime.control.kinematics.rnea import link_motions
+from mime.control.kinematics.scalar import Array, Scalar, pack, unpack
+from mime.control.kinematics.spatial import IDENTITY_FRAME, ZERO, Frame, Vector
+from mime.control.kinematics.tree import (
     KinematicTree,
     frame_from_matrix,
     is_prismatic,
@@ -23,6 +21,7 @@ from .tree import (
     joint_transforms,
     link_coordinates,
 )
+from mime.core.pose import quat_from_matrix
 
 
 def link_frames(tree: KinematicTree, X: list[Frame]) -> list[Frame]:

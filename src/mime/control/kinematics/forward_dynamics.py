@@ -1,7 +1,7 @@
 """Forward dynamics: the accelerations that given torques cause.
 
 Most trees take the mass matrix with a sparse LᵀDL, unrolled: small ones in one piece, larger ones
-link by link (`apart`). Deep ones, and many large ones at once, take articulated bodies in loops. A
+link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies. A
 humanoid of 29 joints steps in 2.9 µs link by link and in 7 in loops, and compiles in 7 s and in 4;
 a chain of 12 in 1.4 and 2.1 µs, of 16 in 2.5 and 2.9 µs, and of 30 in 24 and 6 µs.
 """
@@ -14,18 +14,22 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from mime.core.folding import Constants, jit_folding, split
-
-from . import in_loops
-from .aba import Bodies, accelerations, articulated_bodies, bias_wrenches
-from .apart import Call, apart, directly
-from .crba import composite_rigid_bodies
-from .ltdl import solve_ltdl
-from .recursion import FEW_IN_ONE_PIECE, FEW_SOLVED, goes_in_loops, is_large
-from .rnea import inverse_dynamics, unpack_wrenches
-from .scalar import Array, add, pack, sub, unpack
-from .spatial import Vector
-from .tree import KinematicTree, joint_transforms, link_mass_moments, path_to_root
+from mime.control.kinematics import in_loops
+from mime.control.kinematics.aba import Bodies, accelerations, articulated_bodies, bias_wrenches
+from mime.control.kinematics.crba import composite_rigid_bodies
+from mime.control.kinematics.ltdl import solve_ltdl
+from mime.control.kinematics.recursion import FEW_IN_ONE_PIECE, FEW_SOLVED, goes_in_loops, is_large
+from mime.control.kinematics.rnea import inverse_dynamics, unpack_wrenches
+from mime.control.kinematics.scalar import Array, add, pack, sub, unpack
+from mime.control.kinematics.spatial import Vector
+from mime.control.kinematics.tree import (
+    KinematicTree,
+    joint_transforms,
+    link_mass_moments,
+    path_to_root,
+)
+from mime.xla.folding import Constants, jit_folding, split
+from mime.xla.keep_call import Call, inline, keep_call
 
 _DEEP = 12
 """Links in a row from which on articulated bodies are faster."""
@@ -47,7 +51,7 @@ def forward_dynamics(
     """
     problem = Problem(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     if not is_large(tree, 0, q, qd, tau):  # nothing to compile
-        return _by_mass_matrix(problem, directly)
+        return _by_mass_matrix(problem, inline)
     if not is_large(tree, FEW_SOLVED, q, qd, tau):
         return _of_small(*split(problem))
     if not goes_in_loops(tree, FEW_SOLVED, q, qd, tau):
@@ -70,7 +74,7 @@ class Problem(NamedTuple):
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_small(constants: Constants, variables: list[Array]) -> Array:
     """In one piece if it is very small, and in lanes of robots."""
-    in_one_piece = partial(_by_mass_matrix, call=directly)
+    in_one_piece = partial(_by_mass_matrix, call=inline)
     if constants.merge(variables).tree.num_links <= FEW_IN_ONE_PIECE:
         return in_one_piece(constants.merge(variables))
     return _of_one_or_many(constants, variables, _link_by_link, in_one_piece)
@@ -176,4 +180,4 @@ def _by_mass_matrix(problem: Problem, call: Call) -> Array:
     return pack(solve_ltdl(M, rest, call), q, qd, tau)
 
 
-_link_by_link = jit_folding(partial(_by_mass_matrix, call=apart))
+_link_by_link = jit_folding(partial(_by_mass_matrix, call=keep_call))

@@ -27,9 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .motion import LinkMotion, moving
-from .placement import Links, placed
-from .recursion import (
+from mime.control.kinematics.motion import LinkMotion, moving
+from mime.control.kinematics.placement import Links, placed
+from mime.control.kinematics.recursion import (
     Run,
     columns,
     common_dtype,
@@ -40,8 +40,8 @@ from .recursion import (
     runs_to,
     spread,
 )
-from .scalar import Array, Scalar, add, mul, unpack
-from .spatial import (
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
+from mime.control.kinematics.spatial import (
     IDENTITY,
     ZERO,
     Frame,
@@ -53,7 +53,7 @@ from .spatial import (
     acceleration_gradient,
     moments_about_origin,
 )
-from .tree import KinematicTree, ancestor_mask
+from mime.control.kinematics.tree import KinematicTree, ancestor_mask
 
 
 def link_motions(

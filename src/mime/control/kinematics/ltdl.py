@@ -1,10 +1,10 @@
 """Linear equations with the mass matrix of a tree, on scalars."""
 
-from .apart import Call, directly
-from .scalar import Scalar, is_constant, mul, reciprocal, sub
+from mime.control.kinematics.scalar import Scalar, is_constant, mul, reciprocal, sub
+from mime.xla.keep_call import Call, inline
 
 
-def solve_ltdl(M: list[list[Scalar]], b: list[Scalar], call: Call = directly) -> list[Scalar]:
+def solve_ltdl(M: list[list[Scalar]], b: list[Scalar], call: Call = inline) -> list[Scalar]:
     """M x = b by M = Lᵀ D L, from the tips to the root (Featherstone 2008, section 6.5).
 
     `M` is its lower triangle. In this order a tree's zeros never fill in, and a constant 0 costs

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from .scalar import Scalar
-from .spatial import Frame, Matrix, Motion, Vector, acceleration_gradient
+from mime.control.kinematics.scalar import Scalar
+from mime.control.kinematics.spatial import Frame, Matrix, Motion, Vector, acceleration_gradient
 
 
 class LinkMotion(NamedTuple):

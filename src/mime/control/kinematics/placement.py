@@ -12,10 +12,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .recursion import Run, columns, common_dtype, of_runs, outward, runs, runs_to
-from .scalar import Array, sub
-from .spatial import IDENTITY, Frame, Motion, Vector
-from .tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
+from mime.control.kinematics.recursion import (
+    Run,
+    columns,
+    common_dtype,
+    of_runs,
+    outward,
+    runs,
+    runs_to,
+)
+from mime.control.kinematics.scalar import Array, sub
+from mime.control.kinematics.spatial import IDENTITY, Frame, Motion, Vector
+from mime.control.kinematics.tree import JOINT_TYPE_PRISMATIC, KinematicTree, frame_from_matrix
 
 _CROSS = np.cross(np.eye(3)[:, None, :], np.eye(3)[None, :, :]).transpose(0, 2, 1).reshape(3, 9)
 """u @ _CROSS: the entries of [u]×."""

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from .apart import apart
-from .scalar import Array
-from .tree import KinematicTree, path_to_root
+from mime.control.kinematics.scalar import Array
+from mime.control.kinematics.tree import KinematicTree, path_to_root
+from mime.xla.keep_call import keep_call
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ the forward dynamics of many robots, for the torques or the motion of one link. 
 what was measured.
 """
 FEW_IN_ONE_PIECE = 6
-"""Links up to which the forward dynamics of one robot is unrolled without `apart`."""
+"""Links up to which the forward dynamics of one robot is unrolled without `keep_call`."""
 
 
 def is_large(
@@ -183,4 +183,4 @@ def _arrays(value: T, dtype: DTypeLike) -> T:
 def _joined(parts: list[T]) -> T:
     if len(parts) == 1:
         return parts[0]
-    return apart(partial(jax.tree.map, lambda *columns: jnp.concatenate(columns)), *parts)
+    return keep_call(partial(jax.tree.map, lambda *columns: jnp.concatenate(columns)), *parts)

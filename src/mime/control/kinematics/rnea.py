@@ -6,12 +6,11 @@ upwards.
 
 from jaxtyping import Float
 
-from . import in_loops
-from .apart import Call, directly
-from .motion import LinkMotion, move_link, moving
-from .recursion import FEW_LINKS, goes_in_loops
-from .scalar import Array, Scalar, add, mul, pack, unpack
-from .spatial import (
+from mime.control.kinematics import in_loops
+from mime.control.kinematics.motion import LinkMotion, move_link, moving
+from mime.control.kinematics.recursion import FEW_LINKS, goes_in_loops
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
+from mime.control.kinematics.spatial import (
     ZERO,
     Frame,
     MassMoments,
@@ -19,13 +18,14 @@ from .spatial import (
     Vector,
     Wrench,
 )
-from .tree import (
+from mime.control.kinematics.tree import (
     KinematicTree,
     joint_motions,
     joint_transforms,
     link_coordinates,
     link_mass_moments,
 )
+from mime.xla.keep_call import Call, inline
 
 
 def link_motions(
@@ -34,7 +34,7 @@ def link_motions(
     qd: list[Scalar],
     qdd: list[Scalar],
     root_acceleration: Vector,
-    call: Call = directly,
+    call: Call = inline,
 ) -> list[LinkMotion]:
     """The outward pass, from the root to the tips."""
     root = moving(ZERO, ZERO, root_acceleration)
@@ -48,7 +48,7 @@ def link_motions(
 
 
 def joint_torques(
-    tree: KinematicTree, X: list[Frame], wrenches: list[Wrench], call: Call = directly
+    tree: KinematicTree, X: list[Frame], wrenches: list[Wrench], call: Call = inline
 ) -> list[Scalar]:
     """The inward pass, from the tips to the root: what each joint carries of the wrenches its
     links need.
@@ -74,7 +74,7 @@ def inverse_dynamics(
     qdd: list[Scalar],
     gravity: Vector,
     F_ext: list[Wrench] | None,
-    call: Call = directly,
+    call: Call = inline,
 ) -> list[Scalar]:
     """`rnea` on scalars; `forward_dynamics` shares X and masses with it."""
     motions = link_motions(

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mime.core.stacking import stack_scalars
+from mime.xla.stacking import stack_scalars
 
 Scalar = float | jax.Array
 Array = jax.Array | np.ndarray

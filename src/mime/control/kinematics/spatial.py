@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, no_type_check
 
 import jax
 
-from .apart import Call, directly
-from .scalar import Scalar, add, cos_sin, is_constant, mul, sub
+from mime.control.kinematics.scalar import Scalar, add, cos_sin, is_constant, mul, sub
+from mime.xla.keep_call import Call, inline
 
 
 @jax.tree_util.register_pytree_node_class
@@ -121,7 +121,7 @@ def _turned(R: Matrix, A: Matrix) -> Matrix:
     return symmetric(lambda i, j: RA[i].dot(R[j]))
 
 
-def turned_about(frame: Matrix, axis: Vector, angle: Scalar, call: Call = directly) -> Matrix:
+def turned_about(frame: Matrix, axis: Vector, angle: Scalar, call: Call = inline) -> Matrix:
     """`frame` turned by `angle` about its own `axis`, by Rodrigues' formula:
 
         R = R_0 (u uᵀ + cos(angle) (1 - u uᵀ) + sin(angle) [u]×)

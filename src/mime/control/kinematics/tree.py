@@ -6,9 +6,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float
 
-from .apart import Call, directly
-from .scalar import Array, Scalar, add, mul, unpack
-from .spatial import (
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
+from mime.control.kinematics.spatial import (
     ZERO,
     Frame,
     MassMoments,
@@ -18,6 +17,7 @@ from .spatial import (
     moments_about_origin,
     turned_about,
 )
+from mime.xla.keep_call import Call, inline
 
 JOINT_TYPE_REVOLUTE = 0
 JOINT_TYPE_PRISMATIC = 1
@@ -191,7 +191,7 @@ def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Sca
     return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
 
 
-def joint_transforms(tree: KinematicTree, q: Array, call: Call = directly) -> list[Frame]:
+def joint_transforms(tree: KinematicTree, q: Array, call: Call = inline) -> list[Frame]:
     """X_i(q): the frame of each link in its parent link."""
     frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
     axes = joint_axes(tree)

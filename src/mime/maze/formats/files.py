@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mime.core.files import write_atomically
-from mime.core.text import nearest, quoted
+from mime._files import write_atomically
+from mime._text import nearest, quoted
 from mime.maze.formats.maz import format_maz, parse_maz
 from mime.maze.formats.num import format_num, parse_num
 from mime.maze.formats.shared import SIZE, Goals

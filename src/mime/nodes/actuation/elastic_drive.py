@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mime.core.graph import GraphManager
 from mime.core.node import ParameterError
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.motor import MotorNode
+from mime.running.graph import GraphManager
 
 _THE_MOTORS = ("rotor_inertia_kg_m2", "gear_ratio")
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mime.control.linear_flow import Matrix2, flow
 from mime.core.node import (
     Input,
     Node,
@@ -18,7 +19,6 @@ from mime.core.node import (
     parameter,
 )
 from mime.nodes.actuation.elastic_joint_meta import ELASTIC_JOINT_META
-from mime.nodes.actuation.motor.exponential import Matrix2, flow
 
 
 class ElasticJointNode(Node):

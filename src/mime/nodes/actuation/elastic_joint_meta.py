@@ -1,6 +1,6 @@
 """Metadata of `ElasticJointNode`: the source of its docs page and reports."""
 
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange
+from mime.core.spec import Mapped, NodeMeta, ValidatedRange
 
 _NODE = "mime.nodes.actuation.elastic_joint.ElasticJointNode"
 

@@ -1,7 +1,6 @@
 """What MIME-NODE-104 computes, how, under which assumptions, where it was checked; its fields."""
 
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange
-from mime.core.spec import Output
+from mime.core.spec import Mapped, NodeMeta, Output, ValidatedRange
 
 _HERE = "mime.nodes.locomotion"
 

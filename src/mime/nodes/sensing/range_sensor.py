@@ -19,11 +19,11 @@ from mime.core.node import (
     option,
     parameter,
 )
-from mime.core.stacking import stack_scalars
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 from mime.nodes.sensing.range_sensor_checks import crossings_needed, problems
 from mime.nodes.sensing.range_sensor_meta import RANGE_SENSOR_META
 from mime.nodes.sensing.ray_casting import cast_direction
+from mime.xla.stacking import stack_scalars
 
 MOUSE_SENSORS = (
     (0.055, 0.0, 0.0),

@@ -1,6 +1,6 @@
 """Metadata of `RangeSensorNode`: the source of its docs page and reports."""
 
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange
+from mime.core.spec import Mapped, NodeMeta, ValidatedRange
 
 _SENSING = "mime.nodes.sensing"
 _NODE = f"{_SENSING}.range_sensor.RangeSensorNode"

@@ -7,8 +7,8 @@ import dataclasses
 import math
 from typing import Any
 
+from mime._text import nearest, quoted, warn_user
 from mime.core.node import ParameterError
-from mime.core.text import nearest, quoted, warn_user
 from mime.nodes.actuation.motor.magnetics import RPM
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from mime.control.linear_flow import phi_1
 from mime.nodes.actuation.motor import magnetics, thermal
 from mime.nodes.actuation.motor.drive import (
     Mode,
@@ -20,7 +21,6 @@ from mime.nodes.actuation.motor.drive import (
     select,
     terminal_voltage,
 )
-from mime.nodes.actuation.motor.exponential import phi_1
 from mime.nodes.actuation.motor.parameters import MotorParameters
 
 

@@ -10,9 +10,9 @@ continuous one, so there is no question of order within a step as there is in se
 
 from typing import Any
 
+from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.nodes.actuation.motor import magnetics, thermal
 from mime.nodes.actuation.motor.drive import Mode, limited_current, select, terminal_voltage
-from mime.nodes.actuation.motor.exponential import Matrix2, flow, phi_1, phi_2
 from mime.nodes.actuation.motor.friction import inertia
 from mime.nodes.actuation.motor.parameters import MotorParameters
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange
+from mime.core.spec import Mapped, NodeMeta, ValidatedRange
 
 
 @dataclasses.dataclass(frozen=True)

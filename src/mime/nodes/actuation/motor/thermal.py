@@ -5,7 +5,7 @@ R(T) = R (1 + alpha (T - T_ref)), alpha that of copper.
 
 from typing import Any
 
-from mime.nodes.actuation.motor.exponential import phi_1
+from mime.control.linear_flow import phi_1
 from mime.nodes.actuation.motor.parameters import MotorParameters
 
 

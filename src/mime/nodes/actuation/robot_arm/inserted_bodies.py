@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.kinematics import KinematicTree
-from mime.core.stacking import stack_scalars
+from mime.xla.stacking import stack_scalars
 
 
 def with_inserted_bodies(

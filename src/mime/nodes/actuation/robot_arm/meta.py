@@ -1,6 +1,6 @@
 """Metadata of `RobotArmNode`: the source of its docs page and reports."""
 
-from mime.core.meta import Mapped, NodeMeta, ValidatedRange
+from mime.core.spec import Mapped, NodeMeta, ValidatedRange
 
 _KINEMATICS = "mime.control.kinematics"
 _NODE = "mime.nodes.actuation.robot_arm"

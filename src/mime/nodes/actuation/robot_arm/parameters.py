@@ -10,11 +10,11 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
 from mime.core.node import Node, ParameterError, option, parameter
 from mime.core.pose import IDENTITY_POSE
-from mime.core.text import nearest, quoted
 
 CHOICES = {
     "joint_limits": ("stop", "clip", "spring"),

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.stacking import stack_scalars
+from mime.xla.stacking import stack_scalars
 
 
 class Springs(NamedTuple):

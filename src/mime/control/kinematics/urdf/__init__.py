@@ -1,0 +1,76 @@
+"""URDF: the file format of robots, read into a `KinematicTree`."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mime.control.kinematics.tree import KinematicTree
+from mime.control.kinematics.urdf.elements import (
+    read_joint,
+    read_limits,
+    read_link,
+    read_transmission,
+)
+from mime.control.kinematics.urdf.merge import build_tree
+from mime.control.kinematics.urdf.visual import read_visuals
+from mime.control.kinematics.urdf.xml import UrdfError, ignored_tags, read_xml
+
+__all__ = ["UrdfError", "parse_urdf"]
+
+
+def parse_urdf(
+    path: str | os.PathLike,
+    *,
+    package_dirs: Sequence[str | os.PathLike] = (),
+    allow_unphysical_inertia: bool = False,
+) -> KinematicTree:
+    """URDF file -> `KinematicTree`.
+
+    Fixed joints are merged; every link stays addressable by `tree.frame(name)`. What is not
+    simulated is listed in `tree.ignored`; what cannot be is refused with a `UrdfError`.
+
+    `package_dirs`: where to look for `package://` meshes besides the folders above the file
+    (drawing only). `allow_unphysical_inertia`: accept bodies that no mass distribution can have
+    (many published files hold some); they are then listed in `tree.ignored`.
+    """
+    path = Path(path)
+    robot = read_xml(path)
+    if robot.tag != "robot":
+        raise robot.error(
+            f"the root element is <{robot.tag}>; expected <robot>. Convert it to URDF."
+        )
+    if any(part.tag.startswith("xacro:") for part in robot.iter()):
+        raise robot.error(
+            "the file holds xacro macros; expected plain URDF. Expand it with `xacro` first."
+        )
+    links = _by_name([read_link(e) for e in robot.findall("link")])
+    joints = _by_name([read_joint(e) for e in robot.findall("joint")])
+    if not links:
+        raise robot.error(
+            "<robot> has no <link>, so there is nothing to simulate. Export the URDF again."
+        )
+    notes = list(ignored_tags(robot))
+    for joint in joints.values():
+        notes += read_limits(joint)
+    for transmission in robot.findall("transmission"):
+        notes += read_transmission(transmission, joints)
+    visuals = read_visuals(robot, [Path(folder) for folder in package_dirs])
+    notes += [
+        f"mesh not found: {visual.mesh_path}"
+        for visual in visuals
+        if visual.mesh_path is not None and not Path(visual.mesh_path).is_file()
+    ]
+    return build_tree(robot, links, joints, visuals, notes, allow_unphysical_inertia)
+
+
+def _by_name(items: list) -> dict:
+    found: dict = {}
+    for item in items:
+        if item.name in found:
+            raise item.element.error(
+                f"{item.element.label} is there twice, first on line "
+                f"{found[item.name].element.line}. "
+                "Names must be unique: rename one."
+            )
+        found[item.name] = item
+    return found

@@ -1,0 +1,230 @@
+"""The elements of a URDF, each read into a record of plain numbers."""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mime.control.kinematics.tree import (
+    JOINT_TYPE_CONTINUOUS,
+    JOINT_TYPE_FIXED,
+    JOINT_TYPE_PRISMATIC,
+    JOINT_TYPE_REVOLUTE,
+)
+from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
+
+JOINT_TYPES = {
+    "revolute": JOINT_TYPE_REVOLUTE,
+    "continuous": JOINT_TYPE_CONTINUOUS,
+    "prismatic": JOINT_TYPE_PRISMATIC,
+    "fixed": JOINT_TYPE_FIXED,
+}
+
+# cos(pi/2) comes out as 6e-17 and sin(pi) as 1.2e-16; products of three rotations carry a few times
+# that. A value that an author can have meant is further off: pi written with 14 decimals already
+# gives 3e-15, and is left alone.
+ROUNDING = 1e-15
+
+
+@dataclass
+class UrdfLink:
+    """A <link>: inertia about the centre of mass, in the link's axes."""
+
+    element: Element
+    name: str
+    mass: float = 0.0
+    com: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+
+@dataclass
+class UrdfJoint:
+    """A <joint>, with the gear and rotor of its <transmission>."""
+
+    element: Element
+    name: str
+    kind: int
+    parent: str
+    child: str
+    origin: np.ndarray
+    axis: np.ndarray
+    damping: float = 0.0
+    friction: float = 0.0
+    lower: float = -math.inf
+    upper: float = math.inf
+    effort: float = math.inf
+    velocity: float = math.inf
+    gear_ratio: float = 1.0
+    rotor_inertia: float = 0.0
+    mimics: str | None = None
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
+    """R = Rz(yaw) Ry(pitch) Rx(roll), with rounding noise around 0 and ±1 removed."""
+    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+    R = np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+    return without_rounding(R)
+
+
+def without_rounding(R: np.ndarray) -> np.ndarray:
+    """R with entries within rounding of 0 and ±1 set to them, so that they fold."""
+    nearest = np.round(R)
+    return np.where(np.abs(R - nearest) < ROUNDING, nearest, R) + 0.0
+
+
+def read_origin(element: Element) -> np.ndarray:
+    """4x4 pose of <origin>, the identity when there is none."""
+    T = np.eye(4)
+    origin = element.find("origin")
+    if origin is not None:
+        T[:3, :3] = rotation_from_rpy(numbers(origin, "rpy", 3, "0 0 0"))
+        T[:3, 3] = numbers(origin, "xyz", 3, "0 0 0")
+    return T
+
+
+def read_link(element: Element) -> UrdfLink:
+    """Name and inertial of a <link>; none means massless."""
+    link = UrdfLink(element, attribute(element, "name"))
+    inertial = element.find("inertial")
+    if inertial is not None:
+        T = read_origin(inertial)
+        link.mass = number(child(inertial, "mass"), "value")
+        if link.mass < 0.0:
+            raise inertial.error(f"{element.label} has mass {link.mass} kg; expected 0 or more.")
+        link.com = T[:3, 3]
+        e = child(inertial, "inertia")
+        xx, xy, xz, yy, yz, zz = (
+            number(e, name, "0" if name in ("ixy", "ixz", "iyz") else None)
+            for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        principal = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        link.inertia = T[:3, :3] @ principal @ T[:3, :3].T
+    return link
+
+
+def read_joint(element: Element) -> UrdfJoint:
+    """All of a <joint> but its limits."""
+    name, kind = attribute(element, "name"), attribute(element, "type")
+    if kind not in JOINT_TYPES:
+        raise element.error(
+            f"joint {name!r} is {kind!r}; MIME handles {', '.join(JOINT_TYPES)}. "
+            "Fix it to its parent or split it into joints of one degree of freedom."
+        )
+    joint = UrdfJoint(
+        element,
+        name,
+        JOINT_TYPES[kind],
+        attribute(child(element, "parent"), "link"),
+        attribute(child(element, "child"), "link"),
+        read_origin(element),
+        np.array([1.0, 0.0, 0.0]),  # URDF's default axis
+    )
+    if joint.kind != JOINT_TYPE_FIXED:
+        joint.axis = _read_axis(joint)
+    dynamics = element.find("dynamics")
+    if dynamics is not None:
+        joint.damping = number(dynamics, "damping", "0")
+        joint.friction = number(dynamics, "friction", "0")
+        if min(joint.damping, joint.friction) < 0.0:
+            raise dynamics.error(
+                f"joint {name!r}: damping {joint.damping}, friction {joint.friction}; "
+                "expected 0 or more, since a negative one feeds energy in."
+            )
+    mimic = element.find("mimic")
+    if mimic is not None:
+        joint.mimics = attribute(mimic, "joint")
+        joint.multiplier = number(mimic, "multiplier", "1")
+        joint.offset = number(mimic, "offset", "0")
+    return joint
+
+
+def _read_axis(joint: UrdfJoint) -> np.ndarray:
+    axis = joint.element.find("axis")
+    if axis is None:
+        return joint.axis
+    xyz = numbers(axis, "xyz", 3)
+    length = np.linalg.norm(xyz)
+    if length == 0.0:
+        raise axis.error(
+            f"joint {joint.name!r} has axis '0 0 0', which is no direction. Give a non-zero vector."
+        )
+    return xyz / length
+
+
+def read_limits(joint: UrdfJoint) -> list[str]:
+    """Fills the joint's limits; returns notes on what is taken otherwise than written."""
+    limit = joint.element.find("limit")
+    if joint.kind == JOINT_TYPE_FIXED:
+        return []
+    notes = []
+    bounded = limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib)
+    if joint.kind == JOINT_TYPE_CONTINUOUS:
+        if bounded:
+            notes.append(f"joint {joint.name!r} is continuous: lower and upper limit are not used")
+    elif limit is not None and bounded:
+        joint.lower, joint.upper = number(limit, "lower", "0"), number(limit, "upper", "0")
+        if joint.lower > joint.upper:
+            raise limit.error(
+                f"joint {joint.name!r}: lower limit {joint.lower} is above upper limit "
+                f"{joint.upper}. Swap them."
+            )
+    else:
+        notes.append(f"joint {joint.name!r} has no <limit lower upper>: taken as unlimited")
+    for what in ("effort", "velocity"):
+        if limit is not None and what in limit.attrib:
+            value = abs(number(limit, what))
+            if value == 0.0:
+                notes.append(f"joint {joint.name!r}: {what} limit 0 is taken as none")
+            setattr(joint, what, value or math.inf)
+    return notes
+
+
+def read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> list[str]:
+    """Gives its joint the gear ratio and rotor inertia; returns a note when that cannot be done."""
+    names = [attribute(e, "name") for e in transmission.findall("joint")]
+    gears = _values(transmission, "mechanicalReduction", "drake:gear_ratio")
+    rotors = _values(transmission, "rotorInertia", "drake:rotor_inertia")
+    if not gears and not rotors:
+        return []
+    if len(names) != 1 or len(gears) > 1 or len(rotors) > 1:
+        return [
+            f"{transmission.label}: {len(gears)} gears on {len(names)} joints; only one "
+            "on one is simulated"
+        ]
+    if names[0] not in joints:
+        return [f"{transmission.label}: its joint {names[0]!r} does not exist"]
+    joint = joints[names[0]]
+    if joint.kind == JOINT_TYPE_FIXED or joint.mimics is not None:
+        return [f"{transmission.label}: its joint {joint.name!r} has no motion of its own"]
+    joint.gear_ratio = gears[0] if gears else 1.0
+    joint.rotor_inertia = rotors[0] if rotors else 0.0
+    if joint.gear_ratio == 0.0 or joint.rotor_inertia < 0.0:
+        raise transmission.error(
+            f"{transmission.label}: gear ratio {joint.gear_ratio}, rotor inertia "
+            f"{joint.rotor_inertia} kg·m²; "
+            "expected a ratio other than 0 and an inertia of 0 or more."
+        )
+    return []
+
+
+def _values(transmission: Element, *tags: str) -> list[float]:
+    """Numbers of the given tags, anywhere in the transmission: files put them in the joint, the
+    actuator, or neither.
+    """
+    values = []
+    for part in transmission.iter():
+        if part.tag in tags:
+            text = part.get("value", part.text or "")
+            try:
+                values.append(float(text))
+            except ValueError:
+                raise part.error(f"<{part.tag}> holds {text!r}; expected a number.") from None
+    return values

@@ -1,0 +1,282 @@
+"""From URDF records to a `KinematicTree`: the tree is sorted, fixed links are merged, bodies are
+checked.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mime.control.kinematics.tree import (
+    JOINT_TYPE_FIXED,
+    JOINT_TYPE_PRISMATIC,
+    KinematicTree,
+    Visual,
+)
+from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink, without_rounding
+from mime.control.kinematics.urdf.xml import Element
+
+# Decimal figures of a CAD export are rounded: let the triangle inequality fail by this part of the
+# largest inertia.
+INERTIA_ROUNDING = 1e-6
+# And a body thinner than a micrometre in its radius of gyration (m²) counts as a rod or a point.
+THIN_BODY = 1e-12
+
+
+@dataclass
+class Body:
+    """A moving link and everything that is fixed to it."""
+
+    joint: UrdfJoint
+    parent_idx: int
+    joint_frame: np.ndarray
+    parts: list[tuple[UrdfLink, np.ndarray]] = field(default_factory=list)
+    mass: float = 0.0
+    com: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+
+def build_tree(
+    robot: Element,
+    links: dict[str, UrdfLink],
+    joints: dict[str, UrdfJoint],
+    visuals: tuple[Visual, ...],
+    notes: list[str],
+    allow_unphysical_inertia: bool,
+) -> KinematicTree:
+    """The tree of moving bodies, checked; `notes` becomes its `ignored`."""
+    root = _check_topology(robot, links, joints)
+    bodies, frames = _merge(root, links, joints)
+    if not bodies:
+        raise robot.error(
+            f"{len(links)} links and no moving joint, so there is nothing to simulate. "
+            "Add a joint that moves."
+        )
+    for body in bodies:
+        _weigh(body)
+        complaint = _unphysical(body)
+        if complaint and not allow_unphysical_inertia:
+            raise body.parts[0][0].element.error(
+                f"{complaint} Correct the <inertia>, or pass "
+                "allow_unphysical_inertia=True to parse_urdf."
+            )
+        notes += [complaint] if complaint else []
+    masters = {body.joint.name: _master(body.joint, joints) for body in bodies}
+    _check_that_each_joint_moves_mass(bodies, masters)
+    coordinates = [body.joint for body in bodies if body.joint.mimics is None]
+    index = {joint.name: c for c, joint in enumerate(coordinates)}
+    for body in bodies:
+        if body.joint.mimics is not None:
+            notes += _share_with_master(body.joint, *masters[body.joint.name])
+    return KinematicTree(
+        joint_frames=np.array([body.joint_frame for body in bodies]),
+        joint_axes_local=np.array([body.joint.axis for body in bodies]),
+        mimic_multiplier=np.array([masters[body.joint.name][1] for body in bodies]),
+        mimic_offset=np.array([masters[body.joint.name][2] for body in bodies]),
+        masses=np.array([body.mass for body in bodies]),
+        coms=np.array([body.com for body in bodies]),
+        inertias=np.array([body.inertia for body in bodies]),
+        joint_friction=np.array([j.damping for j in coordinates]),
+        joint_coulomb_friction=np.array([j.friction for j in coordinates]),
+        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]),
+        effort_limits=np.array([j.effort for j in coordinates]),
+        velocity_limits=np.array([j.velocity for j in coordinates]),
+        gear_ratio=np.array([j.gear_ratio for j in coordinates]),
+        rotor_inertia=np.array([j.rotor_inertia for j in coordinates]),
+        frame_offsets=np.array([offset for _, offset in frames.values()]),
+        name=robot.get("name", robot.path.stem),
+        source=str(robot.path),
+        joint_names=tuple(j.name for j in coordinates),
+        link_names=tuple(body.joint.child for body in bodies),
+        link_joint_names=tuple(body.joint.name for body in bodies),
+        root_link_name=root,
+        joint_types=tuple(body.joint.kind for body in bodies),
+        parent_idxs=tuple(body.parent_idx for body in bodies),
+        coordinate_idxs=tuple(index[masters[body.joint.name][0].name] for body in bodies),
+        frame_names=tuple(frames),
+        frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
+        visuals=visuals,
+        ignored=tuple(notes),
+    )
+
+
+def _check_topology(
+    robot: Element, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
+) -> str:
+    """The root's name, after making sure that the joints span one tree."""
+    parent_joint: dict[str, UrdfJoint] = {}
+    for joint in joints.values():
+        for role, name in (("parent", joint.parent), ("child", joint.child)):
+            if name not in links:
+                raise joint.element.error(
+                    f"joint {joint.name!r} has {role} link {name!r}, which does not exist. "
+                    "Add the <link> or correct the name."
+                )
+        if joint.child in parent_joint:
+            other = parent_joint[joint.child].name
+            raise joint.element.error(
+                f"link {joint.child!r} is the child of joints {other!r} and "
+                f"{joint.name!r}; expected one parent. "
+                "MIME simulates trees: open the loop by removing a joint."
+            )
+        parent_joint[joint.child] = joint
+    for start in links:
+        seen = [start]
+        while seen[-1] in parent_joint:
+            seen.append(parent_joint[seen[-1]].parent)
+            if seen[-1] == start:
+                raise parent_joint[start].element.error(
+                    f"the joints form a cycle: {' <- '.join(seen)}. MIME simulates trees: "
+                    "remove one joint."
+                )
+            if len(seen) > len(links):
+                break  # the cycle lies above `start`; it is found from one of its own links
+    roots = [name for name in links if name not in parent_joint]
+    if len(roots) != 1:
+        names = ", ".join(repr(name) for name in roots[:5]) + ", ..." * (len(roots) > 5)
+        raise robot.error(
+            f"{len(roots)} root links, {names}; expected one. Join them by fixed joints "
+            "or delete the loose ones."
+        )
+    return roots[0]
+
+
+def _merge(
+    root: str, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
+) -> tuple[list[Body], dict[str, tuple[int, np.ndarray]]]:
+    """Moving bodies, parents first and depth first in the order of the file; and where each link's
+    frame went.
+    """
+    children: dict[str, list[UrdfJoint]] = {}
+    for joint in joints.values():
+        children.setdefault(joint.parent, []).append(joint)
+    bodies: list[Body] = []
+    frames = {root: (-1, np.eye(4))}
+    waiting = list(reversed(children.get(root, [])))
+    while waiting:
+        joint = waiting.pop()
+        link_idx, offset = frames[joint.parent]
+        pose = offset @ joint.origin
+        pose[:3, :3] = without_rounding(pose[:3, :3])
+        if joint.kind != JOINT_TYPE_FIXED:
+            bodies.append(Body(joint, link_idx, pose))
+            link_idx, pose = len(bodies) - 1, np.eye(4)
+        if link_idx >= 0:
+            bodies[link_idx].parts.append((links[joint.child], pose))
+        frames[joint.child] = (link_idx, pose)
+        waiting += reversed(children.get(joint.child, []))
+    return bodies, frames
+
+
+def _weigh(body: Body) -> None:
+    """Sums: m = Σ m_k, c = Σ m_k c_k / m, I = Σ R_k I_k R_kᵀ + m_k (d² 1 - d dᵀ), d = c_k - c."""
+    heavy = [(link, pose) for link, pose in body.parts if link.mass > 0.0 or np.any(link.inertia)]
+    body.mass = sum((link.mass for link, _ in heavy), 0.0)
+    centres = [pose[:3, :3] @ link.com + pose[:3, 3] for link, pose in heavy]
+    if len(heavy) == 1:
+        body.com = centres[0]  # m c / m would lose the last digit
+    elif body.mass > 0.0:
+        body.com = (
+            sum(link.mass * c for (link, _), c in zip(heavy, centres, strict=True)) / body.mass
+        )
+    for (link, pose), centre in zip(heavy, centres, strict=True):
+        d = centre - body.com
+        body.inertia = (
+            body.inertia
+            + pose[:3, :3] @ link.inertia @ pose[:3, :3].T
+            + link.mass * (d @ d * np.eye(3) - np.outer(d, d))
+        )
+    body.inertia = (body.inertia + body.inertia.T) / 2
+
+
+def _unphysical(body: Body) -> str:
+    """Why no distribution of mass has this inertia; empty when one has."""
+    small, middle, large = np.linalg.eigvalsh(body.inertia)
+    tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * body.mass
+    if min(small, small + middle - large) >= -tolerance:
+        return ""
+    merged = ", ".join(repr(link.name) for link, _ in body.parts[1:])
+    return (
+        f"link {body.joint.child!r}{f' (with {merged})' if merged else ''} has principal "
+        "moments of inertia "
+        f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²; expected none below 0 and the "
+        "largest at most the sum of the "
+        "other two."
+    )
+
+
+def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None:
+    """A joint that moves no mass, by itself or by those that mimic it, makes the mass matrix
+    singular.
+    """
+    moves = [_resistance(body) > 0.0 for body in bodies]
+    for i in reversed(range(len(bodies))):
+        parent = bodies[i].parent_idx
+        if parent >= 0:
+            moves[parent] |= moves[i]
+    by_master: dict[str, bool] = {}
+    for body, moving in zip(bodies, moves, strict=True):
+        name = masters[body.joint.name][0].name
+        by_master[name] = by_master.get(name, False) or moving
+    for body in bodies:
+        if not by_master[masters[body.joint.name][0].name]:
+            raise body.parts[0][0].element.error(
+                f"link {body.joint.child!r} moves with joint {body.joint.name!r} but "
+                "neither it nor a link beyond has "
+                "mass or inertia there. Give it an <inertial>, or make the joint fixed."
+            )
+
+
+def _resistance(body: Body) -> float:
+    """Mass or inertia of the body alone, as its own joint feels it."""
+    c, u = body.com, body.joint.axis
+    about_origin = body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+    return body.mass if body.joint.kind == JOINT_TYPE_PRISMATIC else float(u @ about_origin @ u)
+
+
+def _chain(joint: UrdfJoint, joints: dict[str, UrdfJoint]) -> Iterator[UrdfJoint]:
+    seen = []
+    while joint.mimics is not None:
+        seen.append(joint.name)
+        if joint.mimics not in joints or joint.mimics in seen:
+            what = "one that mimics it back" if joint.mimics in seen else "which does not exist"
+            raise joint.element.error(
+                f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>."
+            )
+        joint = joints[joint.mimics]
+        yield joint
+
+
+def _master(joint: UrdfJoint, joints: dict[str, UrdfJoint]) -> tuple[UrdfJoint, float, float]:
+    """The independent joint behind a chain of mimics:  q_joint = multiplier · q_master + offset."""
+    multiplier, offset, master = 1.0, 0.0, joint
+    for following in _chain(joint, joints):
+        multiplier, offset = multiplier * master.multiplier, multiplier * master.offset + offset
+        master = following
+    if master.kind == JOINT_TYPE_FIXED:
+        raise joint.element.error(
+            f"joint {joint.name!r} mimics {master.name!r}, which is fixed. Make it fixed "
+            "too, or drop its <mimic>."
+        )
+    return master, multiplier, offset
+
+
+def _share_with_master(
+    joint: UrdfJoint, master: UrdfJoint, multiplier: float, offset: float
+) -> list[str]:
+    """The master carries its follower's friction and keeps within its follower's limits."""
+    master.damping += multiplier**2 * joint.damping
+    master.friction += abs(multiplier) * joint.friction
+    if multiplier == 0.0:
+        return []
+    master.velocity = min(master.velocity, joint.velocity / abs(multiplier))
+    lower, upper = sorted(
+        ((joint.lower - offset) / multiplier, (joint.upper - offset) / multiplier)
+    )
+    lower, upper = max(master.lower, lower), min(master.upper, upper)
+    if lower >= upper:
+        return [
+            f"joint {joint.name!r}: its limits exclude those of {master.name!r}, which it mimics"
+        ]
+    master.lower, master.upper = lower, upper
+    return []

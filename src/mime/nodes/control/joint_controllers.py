@@ -1,0 +1,321 @@
+"""Controllers of an arm, as pure functions and as nodes.
+
+Angles are rad and torques N·m for a revolute joint, m and N for a prismatic one. Gravity is seen
+from the root link: of a base that stands rotated, turn it into that frame first.
+"""
+
+import os
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float, Real
+
+from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
+from mime.core.node import (
+    Input,
+    Mapped,
+    Node,
+    NodeMeta,
+    Output,
+    ParameterError,
+    Scalar,
+    State,
+    ValidatedRange,
+    Values,
+    option,
+    parameter,
+)
+
+Number = Real[ArrayLike, ""]
+Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
+PerJoint = Number | Joints
+Vec3 = Real[ArrayLike, "3"] | Sequence[float | int]
+Torques = Float[Array | np.ndarray, " joints"]
+
+STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
+
+
+def pd_controller(
+    q: Joints, qd: Joints, q_des: Joints, qd_des: Joints, kp: PerJoint, kd: PerJoint
+) -> Torques:
+    """τ = Kp (q_des - q) + Kd (q̇_des - q̇), gains one for all joints or one each."""
+    x, v, x_des, v_des, k, d = _arrays(q, qd, q_des, qd_des, kp, kd)
+    return k * (x_des - x) + d * (v_des - v)
+
+
+def pd_with_gravity_compensation(
+    tree: KinematicTree,
+    q: Joints,
+    qd: Joints,
+    q_des: Joints,
+    qd_des: Joints,
+    kp: PerJoint,
+    kd: PerJoint,
+    gravity_world: Vec3 = STANDARD_GRAVITY,
+) -> Torques:
+    """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q)
+
+    At rest it ends exactly at q_des, whatever the positive gains, if it knows the masses right.
+    """
+    x, gravity = _arrays(_checked(tree, q), gravity_world)
+    return pd_controller(q, qd, q_des, qd_des, kp, kd) + gravity_vector(tree, x, gravity)
+
+
+def computed_torque(
+    tree: KinematicTree,
+    q: Joints,
+    qd: Joints,
+    q_des: Joints,
+    qd_des: Joints,
+    qdd_des: Joints,
+    kp: PerJoint,
+    kd: PerJoint,
+    gravity_world: Vec3 = STANDARD_GRAVITY,
+) -> Torques:
+    """τ = M(q) (q̈_des + Kd ė + Kp e) + c(q, q̇) + g(q),   e = q_des - q,   in one RNEA pass.
+
+    It makes the error obey ë + Kd ė + Kp e = 0, joint by joint: kp is ω² [1/s²], kd is 2 ζ ω [1/s].
+    """
+    x, v, a, gravity = _arrays(_checked(tree, q), qd, qdd_des, gravity_world)
+    return rnea(tree, x, v, a + pd_controller(q, qd, q_des, qd_des, kp, kd), gravity)
+
+
+def pi_controller(
+    error: Float[ArrayLike, "*shape"] | int,
+    integral: Float[ArrayLike, "*shape"] | int,
+    kp: Number,
+    ki: Number,
+    dt: Number,
+    limit: Number | None = None,
+) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Output u = Kp e + Ki I',   I' = I + e dt;   returns u and I'.
+
+    With a `limit`, |u| <= limit, and the integral stands still while it would push u further into
+    the limit (anti-windup by conditional integration).
+    """
+    u: Any
+    e, old = jnp.asarray(error), jnp.asarray(integral)
+    new = old + e * dt
+    u = kp * e + ki * new
+    if limit is None:
+        return u, new
+    bound = jnp.asarray(limit)
+    winds_up = (u - jnp.clip(u, -bound, bound)) * e > 0
+    new = jnp.where(winds_up, old, new)
+    return jnp.clip(kp * e + ki * new, -bound, bound), new
+
+
+def _arrays(*values: Any) -> list[Any]:
+    """JAX arrays as they are, the rest as NumPy arrays: constants, in the variables' precision."""
+    dtype = jnp.result_type(float, *(x for x in values if isinstance(x, jax.Array)))
+    return [x if isinstance(x, jax.Array) else np.asarray(x, dtype) for x in values]
+
+
+def _checked(tree: KinematicTree, q: Any) -> Any:
+    if np.shape(q) != (tree.num_joints,):
+        raise ValueError(
+            f"{tree.name} has {tree.num_joints} joints, so q must have shape "
+            f"({tree.num_joints},), got {np.shape(q)}"
+        )
+    return q
+
+
+class _JointController(Node):
+    """What controllers of an arm have in common: a tree, gains, limits, and no state."""
+
+    tree: KinematicTree
+    """The arm as the controller believes it to be."""
+    kp: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
+    kd: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
+    torque_limits: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
+    gravity_world: Float[Array | np.ndarray, "3"] = parameter("m/s²", shape=(3,), folds=True)
+    saturate_effort: bool = option()
+
+    def __init__(
+        self,
+        name: str,
+        timestep: float,
+        tree: KinematicTree | str | os.PathLike[str],
+        kp: Any,
+        kd: Any,
+        *,
+        torque_limits: Any = None,
+        gravity_world: Any = STANDARD_GRAVITY,
+        saturate_effort: bool = False,
+    ):
+        """Gains and limits: one for all joints, or (N,).
+
+        tree             the arm, or the path of its URDF
+        torque_limits    the torques are clipped to plus and minus this; none when not given
+        gravity_world    seen from the root link
+        saturate_effort  clip to the URDF's effort limits too
+        """
+        self.name, self.timestep = name, timestep
+        self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
+        self.kp, self.kd = self._per_joint("kp", kp), self._per_joint("kd", kd)
+        self.torque_limits = self._per_joint("torque_limits", torque_limits)
+        self.gravity_world, self.saturate_effort = gravity_world, saturate_effort
+
+    def _per_joint(self, label: str, value: Any) -> Any:
+        if value is None:
+            return None
+        value = jnp.asarray(value, dtype=jnp.result_type(float))
+        if value.shape not in ((), (self.num_joints,)):
+            raise ParameterError(
+                f"{type(self).__name__} {self.name!r}: {label} must be one number or one for each "
+                f"of {self.num_joints} joints, got shape {value.shape}"
+            )
+        return jnp.broadcast_to(value, (self.num_joints,))
+
+    @property
+    def num_joints(self) -> int:
+        """N, the number of independent joints."""
+        return self.tree.num_joints
+
+    @property
+    def params(self) -> Any:
+        """The parameters by name; those of the links as `tree.masses`, `tree.coms`, ..."""
+        return MappingProxyType({"tree": self.tree, **super().params})
+
+    def boundary_input_spec(self) -> dict[str, Input]:
+        n = (self.num_joints,)
+        return {
+            "joint_angles": Input(n, "rad", 0.0, "replacive", "q, as measured"),
+            "joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇, as measured"),
+            "desired_joint_angles": Input(n, "rad", 0.0, "replacive", "q_des"),
+            "desired_joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇_des"),
+        }
+
+    def boundary_flux_spec(self) -> dict[str, Output]:
+        return {"joint_torques": Output((self.num_joints,), "N·m", "tau, within the limits")}
+
+    def state_spec(self) -> dict[str, Output]:
+        return {}
+
+    def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
+        """Nothing to remember."""
+        return state
+
+    def _limited(self, tau: Any) -> State:
+        for bound in (
+            self.torque_limits,
+            self.tree.effort_limits if self.saturate_effort else None,
+        ):
+            if bound is not None:
+                bound = jnp.asarray(bound, tau.dtype)
+                tau = jnp.clip(tau, -bound, bound)
+        return {"joint_torques": tau}
+
+    def _feedback(self, inputs: Values) -> dict[str, Any]:
+        return {
+            "q": inputs["joint_angles"],
+            "qd": inputs["joint_velocities"],
+            "q_des": inputs["desired_joint_angles"],
+            "qd_des": inputs["desired_joint_velocities"],
+            "kp": self.kp,
+            "kd": self.kd,
+        }
+
+
+_ASSUMPTIONS = (
+    "The controller's tree is the arm's: masses it does not know become errors.",
+    "Angles and velocities are measured without error or delay, but for that of the edge.",
+)
+_LIMITATIONS = (
+    "Angle errors are not wrapped: a continuous joint unwinds its full turns.",
+    "The closed loop is a cycle of the graph: declare the torque's edge with delay=True. It is "
+    "then held over a step, stable for 2 kd dt + kp dt² < 4 (gains over inertia in a PD).",
+    "Joint friction is not compensated.",
+)
+_RANGES = (ValidatedRange("num_joints", 1, 7, ""), ValidatedRange("timestep", 1e-4, 2e-3, "s"))
+
+
+class JointPDNode(_JointController):
+    """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q), the last term as an option; then clipped."""
+
+    meta: ClassVar[NodeMeta] = NodeMeta(
+        id="MIME-NODE-111",
+        version="1.0.0",
+        stability="experimental",
+        summary="PD control of every joint, with gravity compensation.",
+        equations=(r"\tau = K_p (q_d - q) + K_d (\dot q_d - \dot q) + g(q)",),
+        discretisation=("Evaluated once a step, held over the next one.",),
+        assumptions=_ASSUMPTIONS,
+        limitations=_LIMITATIONS,
+        validated_ranges=_RANGES,
+        references=(
+            "Takegaki, M., Arimoto, S. (1981). A new feedback method for dynamic control of "
+            "manipulators. J. Dyn. Sys. Meas. Control 103(2).",
+        ),
+        implementation=(
+            Mapped("tau", "mime.nodes.control.joint_controllers.pd_with_gravity_compensation"),
+            Mapped("g(q)", "mime.control.kinematics.gravity_vector"),
+        ),
+    )
+    gravity_compensation: bool = option()
+
+    def __init__(self, *args: Any, gravity_compensation: bool = True, **kwargs: Any):
+        self.gravity_compensation = gravity_compensation
+        super().__init__(*args, **kwargs)
+
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """The torques for these inputs."""
+        feedback = self._feedback(boundary_inputs)
+        if not self.gravity_compensation:
+            return self._limited(pd_controller(**feedback))
+        return self._limited(
+            pd_with_gravity_compensation(self.tree, gravity_world=self.gravity_world, **feedback)
+        )
+
+
+class ComputedTorqueNode(_JointController):
+    """τ = M(q) (q̈_des + Kd ė + Kp e) + c(q, q̇) + g(q),   e = q_des - q;   then clipped."""
+
+    meta: ClassVar[NodeMeta] = NodeMeta(
+        id="MIME-NODE-112",
+        version="1.0.0",
+        stability="experimental",
+        summary="Computed torque: the arm's dynamics cancelled, every joint a linear oscillator.",
+        equations=(
+            r"\tau = M(q) (\ddot q_d + K_d \dot e + K_p e) + c(q, \dot q) + g(q)",
+            r"e = q_d - q",
+            r"\ddot e + K_d \dot e + K_p e = 0",
+        ),
+        discretisation=("Evaluated once a step, held over the next one.",),
+        assumptions=_ASSUMPTIONS,
+        limitations=_LIMITATIONS,
+        validated_ranges=_RANGES,
+        references=(
+            "Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics: Modelling, "
+            "Planning and Control. Springer. Section 8.5.2, inverse dynamics control.",
+        ),
+        implementation=(
+            Mapped("tau", "mime.nodes.control.joint_controllers.computed_torque"),
+            Mapped("M, c, g", "mime.control.kinematics.rnea"),
+        ),
+    )
+
+    def boundary_input_spec(self) -> dict[str, Input]:
+        n = (self.num_joints,)
+        return {
+            **super().boundary_input_spec(),
+            "desired_joint_accelerations": Input(n, "rad/s²", 0.0, "replacive", "q̈_des"),
+        }
+
+    def compute_boundary_fluxes(
+        self, state: State, boundary_inputs: Values, dt: float | Scalar
+    ) -> State:
+        """The torques for these inputs."""
+        tau = computed_torque(
+            self.tree,
+            qdd_des=boundary_inputs["desired_joint_accelerations"],
+            gravity_world=self.gravity_world,
+            **self._feedback(boundary_inputs),
+        )
+        return self._limited(tau)

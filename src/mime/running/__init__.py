@@ -1,0 +1,1 @@
+"""A graph that runs for people."""

@@ -1,0 +1,166 @@
+"""A batch under way: many variants of a graph in one program, on all cores."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime._text import warn_user
+from mime.core.program import ConvergenceWarning, Program
+from mime.core.recorder import Selection
+from mime.core.step import SimulationState
+from mime.running.batch_programs import batch_program, fields_of
+from mime.running.divergence import all_finite
+from mime.running.progress import Pace, progress_bar
+from mime.running.recording import (
+    buffer_capacity,
+    labels,
+    parameter_values,
+    sample_bytes,
+    sample_times,
+)
+from mime.running.threads import cut_batch, on_threads
+from mime.running.trajectory import Divergence, Trajectory
+from mime.running.variants import Block, Variants
+
+_BUFFER_BYTES = 2**25
+
+
+class DivergenceWarning(UserWarning):
+    """Members of a batch left the finite numbers; the others are not affected."""
+
+
+class BatchJob:
+    """One batch under way: equal blocks of members, a thread each, in chunks of time."""
+
+    def __init__(
+        self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
+    ):
+        self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
+        kind = batch_program(variants.shared)
+        self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
+        self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
+        axes = tuple(
+            (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
+        )
+        self.static = {"selection": selection, "axes": axes, "every_step": every == 1}
+        self.compiled = kind.compiled.of(variants.shared)
+
+    def finish(self, progress: bool) -> Trajectory:
+        """Run all blocks to the end, side by side."""
+        length = self.cuts[0].stop - self.cuts[0].start
+        size = length * sample_bytes(self.variants.shared.nodes, self.selection)
+        self.capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
+        self.start = self.blocks[0].state.step
+        done, pace = 0, Pace()
+        with progress_bar(self.steps, 0, progress) as bar:
+            while done < self.steps:
+                plan = pace.plan(done, self.steps, self.every, self.capacity)
+                with pace:
+                    on_threads(partial(self._advance, done, *plan), self.blocks)
+                records, stride, _ = plan
+                done += records * stride
+                pace.made(records * stride)
+                bar(done)
+        return self._trajectory()
+
+    def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
+        block.state, outputs = self.compiled(
+            block.parameters,
+            block.state,
+            block.signals,
+            self.start,
+            np.int32(records),
+            np.int32(stride),
+            capacity=self.capacity,
+            **self.static,
+        )
+        if complete:
+            block.record(outputs, self.steps // self.every, done // self.every, records)
+        jax.block_until_ready(block.state)
+
+    def _trajectory(self) -> Trajectory:
+        size, program = self.variants.size, self.variants.shared
+        surplus = tuple(cut.surplus for cut in self.cuts)
+
+        def joined(*parts: np.ndarray) -> np.ndarray:
+            own = [part[..., extra:] for part, extra in zip(parts, surplus, strict=True)]
+            return np.moveaxis(own[0] if len(own) == 1 else np.concatenate(own, -1), -1, 0)
+
+        found = jax.tree.map(joined, *(block.recorded for block in self.blocks))
+        fields = {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
+        first, records = int(np.asarray(self.start)), self.steps // self.every
+        times = sample_times(first, self.every, records, program.timestep)
+        stacked = _stacked([block.state for block in self.blocks], surplus=surplus)
+        parameters = parameter_values(program.nodes)
+        varied = []
+        for node, values in self.variants.parameters.varied.items():
+            for name, value in values.items():
+                parameters[node][name] = np.asarray(value)
+                varied.append((node, name))
+        units, descriptions = labels(program.nodes, self.selection)
+        diverged = _find_divergence(fields, stacked, times)
+        _warn(program, diverged, stacked, size)
+        return Trajectory(
+            times, fields, units, descriptions, parameters, tuple(varied), size, stacked, diverged
+        )
+
+
+@partial(jax.jit, static_argnames="surplus")
+def _stacked(states: list[SimulationState], *, surplus: tuple[int, ...]) -> SimulationState:
+    """The state of all members, batch axis first."""
+
+    def join(*parts: jax.Array) -> jax.Array:
+        own = [part[..., extra:] for part, extra in zip(parts, surplus, strict=True)]
+        return jnp.moveaxis(jnp.concatenate(own, -1), -1, 0)
+
+    return SimulationState(states[0].step, *jax.tree.map(join, *map(fields_of, states)))
+
+
+def _find_divergence(
+    fields: Mapping[str, Mapping[str, np.ndarray]], state: SimulationState, times: np.ndarray
+) -> dict[int, Divergence]:
+    """The first sample that is not finite, of every member that has one; else its final state."""
+    found: dict[int, Divergence] = {}
+    for node, values in state.nodes.items():
+        for field, value in values.items():
+            final = np.asarray(value)
+            if not all_finite(final):
+                for index in np.flatnonzero(
+                    ~np.isfinite(final.reshape(len(final), -1)).all(axis=1)
+                ):
+                    found.setdefault(int(index), Divergence(node, field, float(times[-1])))
+    for node, series in fields.items():
+        for field, x in series.items():
+            if not all_finite(x):
+                bad: np.ndarray = ~np.isfinite(x.reshape(*x.shape[:2], -1)).all(axis=2)
+                for index in np.flatnonzero(bad.any(axis=1)):
+                    time = float(times[bad[index].argmax()])
+                    if int(index) not in found or time < found[int(index)].time_s:
+                        found[int(index)] = Divergence(node, field, time)
+    return dict(sorted(found.items()))
+
+
+def _warn(
+    program: Program, diverged: Mapping[int, Divergence], state: SimulationState, size: int
+) -> None:
+    if diverged:
+        index, where = next(iter(diverged.items()))
+        warn_user(
+            DivergenceWarning(
+                f"{len(diverged)} of {size} members left the finite numbers, first member {index}: "
+                f"{where} or up to one sample before. See `trajectory.diverged`."
+            )
+        )
+    for group in program.wiring.groups:
+        failures = np.asarray(state.coupling[group.name].failures)
+        if (failures > 0).any():
+            warn_user(
+                ConvergenceWarning(
+                    f"coupling group {group.name!r} did not converge in some steps of "
+                    f"{int((failures > 0).sum())} of {size} members, first member "
+                    f"{int((failures > 0).argmax())}"
+                )
+            )

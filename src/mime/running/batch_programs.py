@@ -1,0 +1,203 @@
+"""The two ways to run a block of members, and which one suits a graph.
+
+In lanes, the batch is the last axis of every array inside the loop, and one operation handles all
+members: that is what vector units are for. But XLA writes every intermediate value of a long step
+to memory, or computes it anew for each value that needs it. One by one, a member's whole run stays
+in registers and in the first cache. benchmarks/motor.py and benchmarks/arm.py measure both.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.extend.core import jaxprs_in_params
+from jaxtyping import Array
+
+from mime.core.program import Program, Step
+from mime.core.recorder import Outputs, Recorder, Selection, StepResult, recorder
+from mime.core.signals import Signals, sample
+from mime.core.step import SimulationState, advance
+from mime.running.loop import Buffer, Samples, run_chunk
+from mime.xla.folding import Folding, jit_folding, split
+
+_LONG_STEP = 100
+"""From so many operations on, members run faster one after the other."""
+
+_sizes: dict[Any, int | None] = {}
+
+
+def step_size(program: Program) -> int | None:
+    """Operations by which a step advances the state; counted once a structure.
+
+    None for a step with loops of its own, which members may turn differently often.
+    """
+    key = split(program)[0]
+    if key not in _sizes:
+        state = program.init_state()
+        jaxpr = jax.make_jaxpr(lambda s: advance(program.nodes, program.wiring, s, {})[0])(
+            state
+        ).jaxpr
+        _sizes[key] = _size(jaxpr)
+    return _sizes[key]
+
+
+def _size(jaxpr: Any) -> int | None:
+    """Equations between the inputs and the outputs: no dead code, nothing that stays the same."""
+    varies = {id(variable) for variable in jaxpr.invars}
+    varying = []
+    for equation in jaxpr.eqns:
+        if any(id(variable) in varies for variable in equation.invars):
+            varies |= {id(variable) for variable in equation.outvars}
+            varying.append(equation)
+    wanted = {id(variable) for variable in jaxpr.outvars}
+    count = 0
+    for equation in reversed(varying):
+        if any(id(variable) in wanted for variable in equation.outvars):
+            wanted |= {id(variable) for variable in equation.invars}
+            inner = [_size(inside) for inside in jaxprs_in_params(equation.params)] or [1]
+            if equation.primitive.name in ("scan", "while") or None in inner:
+                return None
+            count += sum(size or 0 for size in inner)
+    return count
+
+
+def _step_of_all(
+    shared: Program, parameters: Any, signals: Signals, start: Array, axes: Any
+) -> Step:
+    """`advance` for a block: the batch is the last axis of all but the step counter."""
+    input_axes = {node: dict(fields) for node, fields in axes}
+
+    @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
+    def one(state: SimulationState) -> StepResult:
+        def member(parameters: Any, fields: Any, external: Any) -> Any:
+            nodes = shared.with_parameters(parameters).nodes
+            member_state = SimulationState(state.step, *fields)
+            after, fluxes, given = advance(nodes, shared.wiring, member_state, external)
+            return fields_of(after), fluxes, given
+
+        external = sample(signals, state.step - start, shared.time_at(state.step))
+        mapped = jax.vmap(member, in_axes=(-1, -1, input_axes), out_axes=-1)
+        after, fluxes, given = mapped(parameters, fields_of(state), external)
+        return SimulationState(state.step + 1, *after), fluxes, given
+
+    return one
+
+
+def fields_of(state: SimulationState) -> tuple[Any, Any, Any]:
+    """All of a state that has a batch axis."""
+    return state.nodes, state.held, state.coupling
+
+
+def _lanes(
+    shared: Program,
+    parameters: Any,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    records: Array,
+    stride: Array,
+    *,
+    selection: Selection,
+    axes: Any,
+    capacity: int,
+    every_step: bool,
+) -> tuple[SimulationState, Outputs]:
+    """Every operation on all members: each scalar of the physics is one lane of them."""
+
+    def of_members(which: str) -> Callable[..., Outputs]:
+        def observed(state: SimulationState, *rest: Any) -> Outputs:
+            def member(parameters: Any, fields: Any, *rest: Any) -> Outputs:
+                nodes = shared.with_parameters(parameters).nodes
+                one: Any = getattr(recorder(nodes, shared.wiring, selection), which)
+                return one(SimulationState(state.step, *fields), *rest)
+
+            mapped = jax.vmap(member, in_axes=-1, out_axes=-1)
+            return mapped(parameters, fields_of(state), *rest)
+
+        return observed
+
+    watched = recorder(shared.nodes, shared.wiring, selection).watched
+    return run_chunk(
+        _step_of_all(shared, parameters, signals, start, axes),
+        Recorder(watched, of_members("of_step"), of_members("of_inputs")),
+        state,
+        Samples(records, stride),
+        Buffer(capacity, every_step),
+    )
+
+
+def _one_by_one(
+    shared: Program,
+    parameters: Any,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    records: Array,
+    stride: Array,
+    *,
+    selection: Selection,
+    axes: Any,
+    capacity: int,
+    every_step: bool,
+) -> tuple[SimulationState, Outputs]:
+    """`_lanes` with a loop over the members outside, each in the program of a single run."""
+    input_axes = {node: dict(fields) for node, fields in axes}
+
+    def member(its: tuple[Array, Any, Any]) -> tuple[Any, Outputs]:
+        index, parameters, fields = its
+        nodes = shared.with_parameters(parameters).nodes
+
+        @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
+        def one(state: SimulationState) -> StepResult:
+            given = sample(signals, state.step - start, shared.time_at(state.step))
+            external = {
+                node: {
+                    field: value if input_axes[node][field] is None else value[..., index]
+                    for field, value in values.items()
+                }
+                for node, values in given.items()
+            }
+            return advance(nodes, shared.wiring, state, external)
+
+        after, outputs = run_chunk(
+            one,
+            recorder(nodes, shared.wiring, selection),
+            SimulationState(state.step, *fields),
+            Samples(records, stride),
+            Buffer(capacity, every_step),
+        )
+        return fields_of(after), outputs
+
+    first = partial(jax.tree.map, lambda x: jnp.moveaxis(x, -1, 0))
+    last = partial(jax.tree.map, lambda x: jnp.moveaxis(x, 0, -1))
+    fields = first(fields_of(state))
+    members = jax.tree.leaves(fields)[0].shape[0]
+    after, outputs = jax.lax.map(member, (jnp.arange(members), first(parameters), fields))
+    return SimulationState(state.step + records * stride, *last(after)), last(outputs)
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchProgram:
+    """One of the two ways, compiled."""
+
+    compiled: Folding
+    smallest_cut: int
+    """A thread is worth starting for so many members."""
+
+
+def _compile(function: Callable[..., Any], smallest_cut: int) -> BatchProgram:
+    static = ("selection", "axes", "capacity", "every_step")
+    return BatchProgram(jit_folding(function, static_argnames=static), smallest_cut)
+
+
+LANES = _compile(_lanes, smallest_cut=64)
+ONE_BY_ONE = _compile(_one_by_one, smallest_cut=1)
+
+
+def batch_program(program: Program) -> BatchProgram:
+    """How a thread runs its members."""
+    size = step_size(program)
+    return LANES if size is not None and size < _LONG_STEP else ONE_BY_ONE

@@ -1,0 +1,216 @@
+"""One run under way: chunks short enough for a person, checkpoints, and a clear end."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from mime.core.program import Program, stepper, warn_of_failures
+from mime.core.recorder import Outputs, Selection, recorder
+from mime.core.signals import Signals
+from mime.core.step import SimulationState
+from mime.running import checkpoint as checkpoints
+from mime.running.checkpoint import CheckpointError, Progress
+from mime.running.divergence import all_finite, is_finite, locate
+from mime.running.loop import Buffer, Samples, run_chunk
+from mime.running.progress import Pace, progress_bar
+from mime.running.recording import (
+    buffer_capacity,
+    labels,
+    parameter_values,
+    sample_bytes,
+    sample_times,
+)
+from mime.running.trajectory import Divergence, Trajectory
+from mime.xla.folding import jit_folding
+
+_BUFFER_BYTES = 2**23
+_FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**17
+
+
+class DivergenceError(FloatingPointError):
+    """A value stopped being finite. `trajectory` holds all that was computed before."""
+
+    def __init__(self, where: Divergence, trajectory: Trajectory):
+        self.where = where
+        self.trajectory = trajectory
+        super().__init__(
+            f"{where}; {len(trajectory.time)} samples before that are kept in this error's "
+            "`trajectory`. Take a smaller timestep, or check that node's parameters and inputs."
+        )
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """The user stopped a run. `trajectory` holds what was computed until then."""
+
+    def __init__(self, message: str, trajectory: Trajectory):
+        self.trajectory = trajectory
+        super().__init__(message)
+
+
+class Job:
+    """One run under way."""
+
+    def __init__(
+        self,
+        program: Program,
+        start: SimulationState,
+        signals: Signals,
+        selection: Selection,
+        steps: int,
+        every: int,
+    ):
+        self.program, self.signals, self.selection = program, signals, selection
+        self.steps, self.every, self.start = steps, every, start
+        self.state, self.done, self.records = start, 0, 0
+        size = sample_bytes(program.nodes, selection)
+        self.capacity = buffer_capacity(
+            size, steps // every, _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
+        )
+        self.compiled = _compiled.of(program)
+        self.treedef: Any = None
+        self.recorded: list[np.ndarray] = []
+        self.file: Path | None = None
+
+    def _allocate(self, outputs: Outputs | None = None) -> None:
+        """Room for all samples, in the structure of a chunk's `outputs`."""
+        if self.treedef is None:
+            found = outputs if outputs is not None else jax.eval_shape(lambda: self._call(0, 0)[1])
+            leaves, self.treedef = jax.tree.flatten(found)
+            count = self.steps // self.every
+            self.recorded = [np.empty((count, *x.shape[1:]), x.dtype) for x in leaves]
+
+    def attach(self, file: Path, resume: bool, seconds: float) -> None:
+        """Keep a checkpoint in `file`; resume from it if told to; never lose unfinished work."""
+        self.file, self.checkpoint_seconds = file, seconds
+        self._allocate()
+        self.prints = checkpoints.fingerprint(
+            self.program, self.start, self.signals, self.selection, self.every
+        )
+        if resume:
+            found = checkpoints.load(file, self.prints, self.start, self.recorded)
+            self.state, self.done, self.records = found.state, found.done, found.records
+        elif file.exists():
+            header = checkpoints.read_header(file)
+            if header["done"] < header["total"]:
+                raise CheckpointError(
+                    f"{file}: an unfinished run ({header['done']} of {header['total']} steps); "
+                    "pass resume=True to go on, or delete it to start anew"
+                )
+        self._save()
+
+    def finish(self, progress: bool) -> Trajectory:
+        """Run to the end, in chunks short enough for a person to see and to stop."""
+        pace, saved = Pace(), time.monotonic()
+        with progress_bar(self.steps, self.done, progress) as bar:
+            try:
+                while self.done < self.steps:
+                    self._next_chunk(pace)
+                    bar(self.done)
+                    if self.file and time.monotonic() - saved >= self.checkpoint_seconds:
+                        self._save()
+                        saved = time.monotonic()
+            except KeyboardInterrupt:
+                self._allocate()
+                self._save()
+                kept = f"; resume from {self.file}" if self.file else ""
+                message = f"stopped after {self.done} of {self.steps} steps{kept}"
+                raise RunInterrupted(message, self._trajectory()) from None
+        self._save()
+        warn_of_failures(self.program, self.state, self.start)
+        return self._trajectory()
+
+    def _next_chunk(self, pace: Pace) -> None:
+        records, stride, complete = pace.plan(self.done, self.steps, self.every, self.capacity)
+        with pace:
+            state, outputs, flag = self._call(records, stride)
+            finite = np.asarray(flag)  # waits; `bool(flag)` would take six times as long
+        self._allocate(outputs)
+        samples = [np.asarray(x)[:records] for x in jax.tree.leaves(outputs)] if complete else []
+        if not (finite and all(map(all_finite, samples))):
+            self._diverged(records * stride)
+        for kept, new in zip(self.recorded, samples, strict=False):
+            kept[self.records : self.records + records] = new
+        self.records += records if complete else 0
+        self.done += records * stride
+        self.state = state
+        pace.made(records * stride)
+
+    def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs, Array]:
+        return self.compiled(
+            self.state,
+            self.signals,
+            self.start.step,
+            np.int32(records),
+            np.int32(stride),
+            selection=self.selection,
+            capacity=self.capacity,
+            every_step=self.every == 1,
+        )
+
+    def _diverged(self, steps: int) -> None:
+        """Walk the failed chunk again, step by step, to name the first value that is not finite."""
+        before, (node, field) = locate(
+            self.program, self.state, self.signals, self.start.step, steps
+        )
+        made = int(before.step - self.start.step)
+        time_s = (int(before.step) + 1) * self.program.timestep
+        # Samples of this chunk up to the failure are good: record them by running just so far.
+        good = (made - self.done) // self.every
+        if good and self.done % self.every == 0:
+            _, outputs, _ = self._call(good, self.every)
+            for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
+                kept[self.records : self.records + good] = np.asarray(new)[:good]
+            self.records += good
+        self.state, self.done = before, made
+        raise DivergenceError(Divergence(node, field, time_s), self._trajectory())
+
+    def _save(self) -> None:
+        if self.file is not None:
+            progress = Progress(self.done, self.steps, self.state, self.records)
+            checkpoints.save(self.file, self.prints, progress, self.recorded)
+
+    def _trajectory(self) -> Trajectory:
+        data = [values[: self.records] for values in self.recorded]
+        first = int(np.asarray(self.start.step))
+        times = sample_times(first, self.every, self.records, self.program.timestep)
+        units, descriptions = labels(self.program.nodes, self.selection)
+        fields = jax.tree.unflatten(self.treedef, data)
+        fields = {node: {f: fields[node][f] for f in chosen} for node, chosen in self.selection}
+        return Trajectory(
+            times,
+            fields,
+            units,
+            descriptions,
+            parameter_values(self.program.nodes),
+            final_state=self.state,
+        )
+
+
+def _advance(
+    program: Program,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    records: Array,
+    stride: Array,
+    *,
+    selection: Selection,
+    capacity: int,
+    every_step: bool,
+) -> tuple[SimulationState, Outputs, Array]:
+    """A chunk, and whether the state after it is finite."""
+    after, outputs = run_chunk(
+        stepper(program, signals, start),
+        recorder(program.nodes, program.wiring, selection),
+        state,
+        Samples(records, stride),
+        Buffer(capacity, every_step),
+    )
+    return after, outputs, is_finite(after)
+
+
+_compiled = jit_folding(_advance, static_argnames=("selection", "capacity", "every_step"))

@@ -1,0 +1,228 @@
+"""What a run returns: recorded fields over time, with units; to xarray, a file, a plot."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mime._files import write_atomically
+from mime._text import nearest, quoted
+from mime.core.step import SimulationState
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import xarray
+
+_FORMAT = "MIME trajectory 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+    """Where a value stopped being finite."""
+
+    node: str
+    field: str
+    time_s: float
+
+    def __str__(self) -> str:
+        return f"{self.node}.{self.field} is not finite at t = {self.time_s:g} s"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
+    """`trajectory["rotor"]["current"]`: an array over time, or (member, time) for a batch."""
+
+    time: np.ndarray
+    """Seconds of each sample: a sample is the state *after* a step, so the first is not at 0."""
+    fields: Mapping[str, Mapping[str, np.ndarray]]
+    units: Mapping[str, Mapping[str, str]]
+    descriptions: Mapping[str, Mapping[str, str]]
+    parameters: Mapping[str, Mapping[str, np.ndarray]]
+    """Parameters by node; those that vary over a batch have a leading member axis."""
+    varied: tuple[tuple[str, str], ...] = ()
+    """`(node, parameter)` of the parameters that vary over the batch."""
+    batch_size: int | None = None
+    final_state: SimulationState | None = None
+    """The whole state after the last step (not saved to files); a batch's is stacked by member."""
+    diverged: Mapping[int, Divergence] = dataclasses.field(default_factory=dict)
+    """Members of a batch that left the finite numbers, by index."""
+
+    def __getitem__(self, node: str) -> Mapping[str, np.ndarray]:
+        if node not in self.fields:
+            raise KeyError(
+                f"no node {node!r} was recorded{nearest(node, self)} ({quoted(self.fields)})"
+            )
+        return _Fields(node, self.fields[node])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __repr__(self) -> str:
+        size = "" if self.batch_size is None else f"{self.batch_size} members, "
+        span = f"{self.time[0]:g} to {self.time[-1]:g} s" if len(self.time) else "no samples"
+        lines = [f"Trajectory({size}{len(self.time)} samples, {span})"]
+        for node, fields in self.fields.items():
+            for field, values in fields.items():
+                shape = "x".join(map(str, values.shape))
+                lines.append(f"  {node}.{field} [{self.units[node][field] or '1'}] {shape}")
+        return "\n".join(lines)
+
+    def to_xarray(self) -> "xarray.Dataset":
+        """A dataset: variables `node.field` with units and descriptions, parameters as attributes.
+
+        In a batch, parameters that vary are coordinates along `member`.
+        """
+        import xarray
+
+        lead = ("time",) if self.batch_size is None else ("member", "time")
+        variables = {}
+        for node, fields in self.fields.items():
+            for field, values in fields.items():
+                name = f"{node}.{field}"
+                inner = tuple(f"{name}.axis{i}" for i in range(values.ndim - len(lead)))
+                about = {
+                    "units": self.units[node][field] or "1",
+                    "long_name": self.descriptions[node][field] or name,
+                }
+                variables[name] = ((*lead, *inner), values, about)
+        coordinates: dict[str, Any] = {
+            "time": ("time", self.time, {"units": "s", "long_name": "time"})
+        }
+        attributes: dict[str, Any] = {"format": _FORMAT}
+        for node, given in self.parameters.items():
+            for name, value in given.items():
+                key = f"{node}.{name}"
+                if (node, name) in self.varied:
+                    inner = tuple(f"{key}.axis{i}" for i in range(value.ndim - 1))
+                    coordinates[key] = (("member", *inner), value)
+                else:
+                    attributes[key] = _attribute(value)
+        if self.diverged:
+            attributes["diverged"] = json.dumps(
+                {index: dataclasses.astuple(where) for index, where in self.diverged.items()}
+            )
+        return xarray.Dataset(variables, coordinates, attributes)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a NetCDF file, whole or not at all."""
+        # HDF5 does not survive a disk that fills up while it writes: it writes to memory.
+        content = self.to_xarray().to_netcdf(engine="h5netcdf")
+
+        def write(part: Path) -> None:
+            part.write_bytes(content)
+
+        write_atomically(path, write)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Trajectory":
+        """Read what `save` wrote."""
+        import xarray
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: no such file")
+        try:
+            dataset = xarray.load_dataset(path, engine="h5netcdf")
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ValueError(
+                f"{path}: not a readable NetCDF file, or cut short ({error})"
+            ) from error
+        if dataset.attrs.get("format") != _FORMAT:
+            raise ValueError(
+                f"{path}: not a trajectory of MIME (its format is {dataset.attrs.get('format')!r}, "
+                f"expected {_FORMAT!r})"
+            )
+        return _from_xarray(dataset)
+
+    def plot(self, fields: list[str] | None = None) -> "matplotlib.figure.Figure":
+        """One axis a field (`"node.field"`; all of them by default) over time, with units."""
+        from matplotlib.figure import Figure
+
+        chosen = fields or [
+            f"{node}.{field}" for node in self.fields for field in self.fields[node]
+        ]
+        figure = Figure(figsize=(8, 1.2 + 1.6 * len(chosen)), layout="constrained")
+        axes = figure.subplots(len(chosen), 1, sharex=True, squeeze=False)[:, 0]
+        for axis, name in zip(axes, chosen, strict=True):
+            node, _, field = name.rpartition(".")
+            values = self[node][field]
+            time_axis = 0 if self.batch_size is None else 1
+            lines = np.moveaxis(values, time_axis, 0).reshape(len(self.time), -1)
+            axis.plot(self.time, lines, linewidth=1.2)
+            unit = self.units[node][field] or "1"
+            axis.set_ylabel(f"{field}\n[{unit}]", fontsize=8)
+            axis.set_title(node, fontsize=8, loc="left")
+            axis.grid(alpha=0.3)
+        axes[-1].set_xlabel("time [s]")
+        return figure
+
+
+class _Fields(dict[str, np.ndarray]):
+    """The recorded fields of one node; a wrong name is answered with the right ones."""
+
+    def __init__(self, node: str, fields: Mapping[str, np.ndarray]):
+        super().__init__(fields)
+        self._node = node
+
+    def __missing__(self, field: str) -> np.ndarray:
+        raise KeyError(
+            f"{field!r} of {self._node!r} was not recorded{nearest(field, self)} ({quoted(self)})"
+        )
+
+
+def _attribute(value: np.ndarray) -> Any:
+    """A parameter in a form that NetCDF can keep as an attribute."""
+    value = np.asarray(value)
+    if value.ndim == 0:
+        return value.item()
+    return value if value.ndim == 1 else json.dumps(value.tolist())
+
+
+def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
+    fields: dict[str, dict[str, np.ndarray]] = {}
+    units: dict[str, dict[str, str]] = {}
+    descriptions: dict[str, dict[str, str]] = {}
+    for name, variable in dataset.data_vars.items():
+        node, _, field = str(name).rpartition(".")
+        fields.setdefault(node, {})[field] = variable.values
+        unit = variable.attrs["units"]
+        units.setdefault(node, {})[field] = "" if unit == "1" else unit
+        descriptions.setdefault(node, {})[field] = variable.attrs["long_name"]
+    parameters: dict[str, dict[str, np.ndarray]] = {}
+    varied = []
+    for name, coordinate in dataset.coords.items():
+        if name != "time":
+            node, parameter = _split_parameter(str(name), fields)
+            parameters.setdefault(node, {})[parameter] = coordinate.values
+            varied.append((node, parameter))
+    for name, value in dataset.attrs.items():
+        if name not in ("format", "diverged"):
+            node, parameter = _split_parameter(name, fields)
+            decoded = json.loads(value) if isinstance(value, str) else value
+            parameters.setdefault(node, {})[parameter] = np.asarray(decoded)
+    where = json.loads(dataset.attrs.get("diverged", "{}"))
+    return Trajectory(
+        dataset["time"].values,
+        fields,
+        units,
+        descriptions,
+        parameters,
+        tuple(varied),
+        dataset.sizes.get("member"),
+        diverged={int(index): Divergence(*entry) for index, entry in where.items()},
+    )
+
+
+def _split_parameter(name: str, nodes: Mapping[str, Any]) -> tuple[str, str]:
+    """`rotor.r_ohm`, `arm.tree.masses` -> (node, parameter)."""
+    for node in sorted(nodes, key=len, reverse=True):
+        if name.startswith(node + "."):
+            return node, name.removeprefix(node + ".")
+    node, _, parameter = name.partition(".")
+    return node, parameter

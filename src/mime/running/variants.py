@@ -1,0 +1,225 @@
+"""What differs between the members of a batch: parameters, initial states, inputs."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from mime.core.address import find, split_addresses
+from mime.core.problem import InputError, ParameterError, Problem
+from mime.core.program import Program
+from mime.core.signals import (
+    Constant,
+    Inputs,
+    Series,
+    Signals,
+    as_float_array,
+    declared,
+)
+from mime.core.spec import Input
+from mime.core.step import SimulationState
+from mime.xla.folding import jit_folding
+
+
+@dataclasses.dataclass
+class Split:
+    """`{node: {name: values}}`: those that differ from member to member, and those of all."""
+
+    varied: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    """Batch axis first."""
+    shared: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Block:
+    """Some of the members, as the compiled program takes them: batch axis last."""
+
+    shared: Program
+    parameters: dict[str, dict[str, np.ndarray]]
+    state: SimulationState
+    signals: Signals
+    recorded: dict[str, dict[str, np.ndarray]] | None = None
+
+    def record(self, outputs: Any, total: int, first: int, count: int) -> None:
+        """Keep `count` samples of a chunk's buffers, of the run's `total` those from `first` on."""
+        if self.recorded is None:
+            self.recorded = jax.tree.map(
+                lambda x: np.empty((total, *x.shape[1:]), x.dtype), outputs
+            )
+        pairs = zip(jax.tree.leaves(self.recorded), jax.tree.leaves(outputs), strict=True)
+        for kept, new in pairs:
+            kept[first : first + count] = np.asarray(new)[:count]
+
+
+class Variants:
+    """What varies, with the batch axis last, and how many members there are."""
+
+    def __init__(
+        self,
+        program: Program,
+        steps: int,
+        parameters: Mapping[str, Any] | None,
+        initial: Mapping[str, Any] | None,
+        inputs: Inputs | None,
+        batch_size: int | None,
+    ):
+        self.program, self.steps = program, steps
+        self.sizes: dict[str, int] = {} if batch_size is None else {"batch_size": batch_size}
+        self.parameters = self._split(parameters, self._parameter_shape)
+        for node, values in self.parameters.varied.items():
+            for name, array in values.items():
+                self._check_range(node, name, array)
+        self.initial = self._split(initial, self._state_shape)
+        self._measure_inputs(inputs)
+        if not self.sizes:
+            raise InputError("nothing varies: give values with a leading batch axis, or batch_size")
+        if len(set(self.sizes.values())) > 1:
+            found = ", ".join(f"{name}: {size}" for name, size in self.sizes.items())
+            raise InputError(f"the batch axes disagree ({found})")
+        self.size = next(iter(self.sizes.values()))
+        if self.size < 1:
+            raise InputError(f"a batch needs at least one member, got {self.size}")
+        self._sort_inputs(inputs)
+        self.shared = program.with_parameters(self.parameters.shared)
+
+    def _parameter_shape(self, node: str, name: str) -> tuple[int, ...]:
+        leaf = find(self.program.nodes[node], name)
+        value = leaf.of(self.program.nodes[node])
+        return () if value is None else np.shape(value)
+
+    def _state_shape(self, node: str, name: str) -> tuple[int, ...]:
+        spec = self.program.nodes[node].state_spec()
+        return spec[name].shape if name in spec else ()
+
+    def _split(
+        self, given: Mapping[str, Any] | None, shape_of: Callable[[str, str], tuple[int, ...]]
+    ) -> Split:
+        """Values that vary, told by their rank, and those that all members share."""
+        found = Split()
+        for node, name, value in split_addresses(given or {}):
+            array = np.asarray(value)
+            known = node in self.program.nodes
+            varies = known and array.ndim == len(shape_of(node, name)) + 1
+            if varies:
+                self.sizes[f"{node}.{name}"] = len(array)
+            side = found.varied if varies else found.shared
+            side.setdefault(node, {})[name] = array
+        return found
+
+    def _check_range(self, node: str, name: str, values: np.ndarray) -> None:
+        """A parameter outside its range is refused with the member that has it."""
+        spec = find(self.program.nodes[node], name).spec
+        if spec is None or spec.allows(values):
+            return
+        for member, value in enumerate(values):
+            if not spec.allows(np.asarray(value)):
+                message = f"must be {spec.expected()}, got {value} for member {member}"
+                raise ParameterError("run_batch", [Problem((node, name), message)])
+
+    def _measure_inputs(self, inputs: Inputs | None) -> None:
+        specs = self.program.input_specs()
+        for node, field, value in declared(inputs, self.program.wiring.external):
+            if not callable(value):
+                name, shape = f"{node}.{field}", np.shape(value)
+                if self._per_member(name, shape, specs[node][field]):
+                    self.sizes[name] = shape[0]
+
+    def _per_member(self, name: str, shape: tuple[int, ...], spec: Input) -> bool:
+        rank = len(shape) - len(spec.shape)
+        if rank == 2:
+            return shape[0] > 1
+        if rank != 1 or shape[0] == 1:
+            return False
+        if shape[0] == self.steps and shape[0] in self.sizes.values():
+            raise InputError(
+                f"input {name}: {shape[0]} values could be one per step or one per member. "
+                f"Give it shape (1, {self.steps}, ...) for the former, "
+                f"({shape[0]}, 1, ...) for the latter."
+            )
+        return shape[0] != self.steps
+
+    def _sort_inputs(self, inputs: Inputs | None) -> None:
+        """Shared signals as in a single run; those of one per member hold the batch axis last."""
+        shared: dict[str, dict[str, Any]] = {}
+        self.signals: Signals = {}
+        self.input_axes: dict[str, dict[str, int | None]] = {}
+        specs = self.program.input_specs()
+        for node, field, value in declared(inputs, self.program.wiring.external):
+            name, spec = f"{node}.{field}", specs[node][field]
+            if callable(value) or not self._per_member(name, np.shape(value), spec):
+                one_for_all = not callable(value) and np.ndim(value) == len(spec.shape) + 2
+                shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
+                self.input_axes.setdefault(node, {})[field] = None
+                continue
+            array = as_float_array(name, value)
+            self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
+            self.input_axes.setdefault(node, {})[field] = -1
+        for node, fields in self.program.signals(shared, self.steps).items():
+            self.signals.setdefault(node, {}).update(fields)
+
+    def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
+        if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:
+            array = array[:, 0]
+        if array.shape == (self.size, *spec.shape):
+            return Constant(jnp.moveaxis(array, 0, -1))
+        if array.shape == (self.size, self.steps, *spec.shape):
+            return Series(jnp.moveaxis(array, 0, -1))
+        raise InputError(
+            f"input {name} has shape {array.shape}: expected {(self.size, *spec.shape)} for a "
+            f"constant per member, or {(self.size, self.steps, *spec.shape)} for a series of each"
+        )
+
+    def block(self, members: np.ndarray) -> "Block":
+        """The arguments of the compiled program for some of the members."""
+
+        def take(values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+            return {
+                node: {field: np.moveaxis(x[members], 0, -1) for field, x in fields.items()}
+                for node, fields in values.items()
+            }
+
+        parameters = take(self.parameters.varied)
+        state = _initial_states(
+            self.shared,
+            parameters,
+            take(self.initial.varied),
+            self.initial.shared,
+            size=len(members),
+        )
+        signals = {
+            node: {
+                field: jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[..., members]), signal)
+                if self.input_axes[node][field] == -1
+                else signal
+                for field, signal in fields.items()
+            }
+            for node, fields in self.signals.items()
+        }
+        return Block(self.shared, parameters, state, signals)
+
+
+def _states(
+    shared: Program, parameters: Any, varied: Any, common: Any, *, size: int
+) -> SimulationState:
+    """The members' initial states, batch axis last in all but the step counter."""
+
+    def one(parameters: Any, varied: Any) -> SimulationState:
+        names = {*common, *varied}
+        overrides = {n: {**common.get(n, {}), **varied.get(n, {})} for n in names}
+        return shared.with_parameters(parameters).init_state(overrides)
+
+    if parameters or varied:
+        first = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (parameters, varied))
+        state = jax.vmap(one, out_axes=-1)(*first)
+    else:
+        state = jax.tree.map(
+            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)), one({}, {})
+        )
+    return dataclasses.replace(state, step=state.step[0])
+
+
+_initial_states = jit_folding(_states, static_argnames=("size",))

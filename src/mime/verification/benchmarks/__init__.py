@@ -1,0 +1,1 @@
+"""MIME's own benchmarks, one file per element."""

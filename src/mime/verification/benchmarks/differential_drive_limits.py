@@ -1,0 +1,198 @@
+"""MIME-VER-144 and 145: tyres that slip, walls that stop."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
+from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, largest, scaled
+from mime.verification.benchmarks.differential_drive import (
+    ALGORITHM,
+    CHASSIS,
+    JW,
+    ROLLING,
+    M,
+    R,
+    dynamic,
+    run,
+)
+from mime.verification.programs import quick_jit
+
+G = 9.80665
+
+
+@benchmark(
+    144,
+    "Slip limit of the tyres",
+    **ALGORITHM,
+    fault=scaled("friction_coefficient", 1e3),
+    configuration=ROLLING | CHASSIS | {"friction_coefficient": [0.1, 1.0, 2.0], "timestep_s": 1e-3},
+    reference="Coulomb's law at two tyres that share the weight: they hold while "
+    "tau <= mu m g r/2 (1 + 2 J_w/(m r²)), and give mu m g/2 each beyond.",
+    procedure=(
+        "Drive at three times the torque of the limit for 100 steps: speeds in closed form.",
+        "Drive at 0.999 and 1.001 of it for 10 steps: no slip, and slip.",
+    ),
+    covers=("where tyres let go, and what they give then, straight ahead",),
+    excludes=("sideways slip and the friction circle (in the tests)",),
+)
+def slip(Drive: Subject) -> Iterator[Finding]:
+    """v' = mu g,   J_w w_i' = tau - mu m g r/2   beyond the limit;   r w_i = v below it"""
+    t = 1e-3 * np.arange(1, 101)
+    for mu in (0.1, 1.0, 2.0):
+        node = dynamic(Drive, friction_coefficient=mu)
+        stuck = mu * M * G / 2 * R * (1 + 2 * JW / R**2 / M)  # the torque at which tyres let go
+        states = run(node, np.full((100, 2), 3 * stuck), 1e-3)
+        spin = (3 * stuck - mu * M * G / 2 * R) / JW
+        speeds = {"forward_velocity": mu * G * t, "left_wheel_velocity": spin * t}
+        yield Measurement(
+            f"relative error of body and wheel speed beyond the limit, mu = {mu:g}",
+            largest([states[name] / truth - 1 for name, truth in speeds.items()]),
+            limit=1e-12,
+            why="100 roundings",
+        )
+        below, above = (run(node, np.full((10, 2), s * stuck), 1e-3) for s in (0.999, 1.001))
+        wrong = [np.sum(states["slipping"] != 1), np.sum(above["slipping"] != 1)]
+        yield Measurement(
+            f"steps of 120 whose `slipping` is wrong, mu = {mu:g}",
+            float(sum(wrong) + np.sum(below["slipping"] != 0)),
+            limit=0.0,
+            why="none",
+        )
+        held, slid = (R * s["left_wheel_velocity"] - s["forward_velocity"] for s in (below, above))
+        yield Measurement(
+            f"slip below the limit, mu = {mu:g}",
+            largest(held),
+            limit=1e-15,
+            unit="m/s",
+            why="a rounding of 0.1 m/s",
+        )
+        yield Measurement(
+            f"least slip beyond the limit, mu = {mu:g}",
+            float(np.min(slid)),
+            limit=1e-9,
+            unit="m/s",
+            at_least=True,
+            why="0.001 of the torque speeds the wheel up by some 1e-6 m/s in a step",
+        )
+
+
+CELL, HALF = 0.18, 0.006
+MICE, STEPS = 512, 150
+SHRUNK = 3e-3
+
+
+def solid(horizontal: np.ndarray, vertical: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """True for points in a wall or post: by brute force over all of them."""
+    inside = np.zeros(np.shape(x), bool)
+    rows, cols = vertical.shape[0], horizontal.shape[1]
+    # Of a wall's two sides one is as long as a cell and its posts, the other as thick as a post.
+    post_x, post_y = (_strips(p, n + 1, 0) for p, n in ((x, cols), (y, rows)))
+    wall_x, wall_y = (_strips(p, n, 1) for p, n in ((x, cols), (y, rows)))
+    for j in range(rows + 1):
+        for i in range(cols + 1):
+            inside |= post_x[i] & post_y[j]
+            if i < cols and horizontal[j, i]:
+                inside |= wall_x[i] & post_y[j]
+            if j < rows and vertical[j, i]:
+                inside |= post_x[i] & wall_y[j]
+    return inside
+
+
+def _strips(p: np.ndarray, count: int, cells: int) -> list[np.ndarray]:
+    """Which points lie between the lines i and i + cells, half a wall more on both sides."""
+    return [(p > i * CELL - HALF) & (p < (i + cells) * CELL + HALF) for i in range(count)]
+
+
+@quick_jit
+def _crash(node: DifferentialDriveNode, *each: Any) -> Any:
+    def one(
+        horizontal: Any, vertical: Any, column: Any, row: Any, heading: Any, course: Any, w: Any
+    ) -> Any:
+        mouse = node.with_params(horizontal_walls=horizontal, vertical_walls=vertical)
+        state = mouse.state_at(column, row, heading) | {
+            "forward_velocity": 3 * jnp.cos(course),
+            "lateral_velocity": 3 * jnp.sin(course),
+            "turn_rate": w,
+        }
+        torque = {"left_wheel_torque": 3e-3, "right_wheel_torque": 3e-3}
+
+        def step(state: dict, _: None) -> tuple[dict, dict]:
+            state = mouse.update(state, torque, 1e-3)
+            kept = ("x", "y", "heading", "penetration", "contact_force")
+            return state, {name: state[name] for name in kept}
+
+        return jax.lax.scan(step, state, None, length=STEPS)[1]
+
+    return jax.vmap(one)(*each)
+
+
+@benchmark(
+    145,
+    "Nothing tunnels through walls",
+    **ALGORITHM,
+    fault=scaled("wall_stiffness_n_per_m", 1e-3),
+    configuration=ROLLING
+    | CHASSIS
+    | {
+        "friction_coefficient": 1.0,
+        "wall_stiffness_n_per_m": 5e4,
+        "mice": MICE,
+        "mazes": "512 of 3 x 3 cells, each inner wall with probability 0.4",
+        "speed_m_per_s": 3.0,
+        "turn_rate_rad_per_s": "within ±20",
+        "timestep_s": 1e-3,
+        "steps": STEPS,
+    },
+    reference="Brute force: the body's outline, sampled every 2 mm, against every wall and post. "
+    "The axle's midpoint moves 3 mm a step at most, and a wall is 12 mm thick.",
+    procedure=(
+        "Start 512 mice at 3 m/s anywhere in their cells, in any direction, spinning (seed 7).",
+        "After each of 150 steps, look whether the body, shrunk by 3 mm, overlaps a wall.",
+    ),
+    covers=("walls and posts hit by sides and corners at any angle",),
+    excludes=("the force of a crash", "mice thinner than a step"),
+    kind="independent code",
+)
+def tunnelling(Drive: Subject) -> Iterator[Finding]:
+    """depth < 3 mm,   at v dt = 3 mm and walls of 12 mm"""
+    rng = np.random.default_rng(7)
+    horizontal = (rng.uniform(size=(MICE, 4, 3)) < 0.4).astype(float)
+    vertical = (rng.uniform(size=(MICE, 3, 4)) < 0.4).astype(float)
+    horizontal[:, [0, -1]], vertical[:, :, [0, -1]] = 1.0, 1.0
+    walls = {"horizontal_walls": horizontal[0], "vertical_walls": vertical[0]}
+    node = dynamic(Drive, friction_coefficient=1.0, wall_stiffness_n_per_m=5e4, **walls)
+    place = rng.integers(0, 3, (2, MICE)) + 0.5 + rng.uniform(-0.12, 0.12, (2, MICE))
+    heading, course = rng.uniform(-np.pi, np.pi, (2, MICE))
+    turn_rate = rng.uniform(-20, 20, MICE)
+    states = _crash(node, horizontal, vertical, *place, heading, course, turn_rate)
+    states = {name: np.asarray(values) for name, values in states.items()}
+    outline = np.asarray(node.outline_m)
+    edges = np.linspace(outline, np.roll(outline, -1, axis=0), 40).reshape(-1, 2)
+    edges *= (1 - SHRUNK / np.max(np.abs(outline), axis=0))[None, :]
+    inside = 0
+    for k in range(MICE):
+        c, s = np.cos(states["heading"][k])[:, None], np.sin(states["heading"][k])[:, None]
+        x = states["x"][k][:, None] + edges[:, 0] * c - edges[:, 1] * s
+        y = states["y"][k][:, None] + edges[:, 0] * s + edges[:, 1] * c
+        inside += int(np.sum(solid(horizontal[k], vertical[k], x, y)))
+    yield Measurement(
+        "points of the shrunk outlines in walls", float(inside), limit=0.0, why="none, at any step"
+    )
+    yield Measurement(
+        "largest depth that the node reports",
+        largest(states["penetration"]),
+        limit=SHRUNK,
+        unit="m",
+        why="a quarter of a wall: half the way of a step, and what the spring gives",
+    )
+    yield Measurement(
+        "share of mice that met a wall",
+        float(np.mean(np.max(states["contact_force"], axis=1) > 0)),
+        limit=0.95,
+        at_least=True,
+        why="else nothing was tried",
+    )

@@ -1,0 +1,138 @@
+"""MIME-VER-136 and 137: frequency responses of the elastic joint, its resonances and damping."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy
+
+from mime.nodes.actuation import elastic_joint_analysis as analysis
+from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, halved, largest
+from mime.verification.benchmarks.elastic_joint import ALGORITHM, JOINT, joint
+
+PAIRS = [(output, source) for output in ("rotor", "output") for source in ("motor", "external")]
+W = np.logspace(-1, 3, 81)
+
+
+def response(J: float, I: float, k: float, v: float, I_f: float, s: np.ndarray) -> np.ndarray:
+    """Angles (rotor, output) by torques (motor, external) at s: (2, 2, frequencies).
+
+    ((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f
+    """
+    a, b, d = (I + I_f) * s**2 + v * s + k, I * s**2, (I + J) * s**2
+    determinant = a * d - b**2
+    columns = []
+    for by_x1, by_x2 in ((0.0, 1.0), (1.0, 1.0)):  # right-hand sides of u and of f
+        x1 = (by_x1 * d - b * by_x2) / determinant
+        x2 = (a * by_x2 - b * by_x1) / determinant
+        columns.append([x2, x1 + x2])
+    return np.swapaxes(np.array(columns), 0, 1)
+
+
+@benchmark(
+    136,
+    "Transfer functions of the elastic joint",
+    **ALGORITHM,
+    fault=halved("stiffness_n_m_per_rad"),
+    configuration=JOINT
+    | {"inserted_inertia_kg_m2": [0.0, 1e-2], "frequencies_rad_per_s": "81 from 0.1 to 1000"},
+    reference="Cramer's rule on the joint's two equations at s = i w.",
+    procedure=(
+        "Solve C (s - A)⁻¹ B of the node's `state_space` at 81 frequencies.",
+        "Evaluate the polynomials of `transfer_function` there.",
+        "Compare both with Cramer's rule: rotor and output, by motor and by load.",
+    ),
+    covers=("`state_space` and `transfer_function`, with and without an inserted body",),
+    excludes=("python-control's own arithmetic (in the tests)",),
+)
+def transfer_functions(Joint: Subject) -> Iterator[Finding]:
+    """((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f"""
+    (J, I, k, v), s = JOINT.values(), 1j * W
+    for I_f in (0.0, 1e-2):
+        truth = response(J, I, k, v, I_f, s)
+        A, B, C, _ = (np.asarray(matrix) for matrix in joint(Joint, I_f).state_space())
+        ours = C @ np.linalg.solve(s[:, None, None] * np.eye(4) - A, B + 0j)
+        yield Measurement(
+            f"relative error of `state_space`, I_f = {I_f:g} kg·m²",
+            largest(np.moveaxis(ours, 0, -1) / truth - 1),
+            limit=1e-9,
+            why="cancellation between k and I s² at both ends, 1e6 roundings",
+        )
+        found = np.empty_like(truth)
+        for index, (output, source) in enumerate(PAIRS):
+            polynomials = analysis.transfer_function(J, I, k, v, I_f, output=output, source=source)
+            above, below = (np.polyval(np.asarray(p), s) for p in polynomials)
+            found[divmod(index, 2)] = above / below
+        yield Measurement(
+            f"relative error of `transfer_function`, I_f = {I_f:g} kg·m²",
+            largest(found / truth - 1),
+            limit=1e-9,
+            why="the same cancellation, in the reference's determinant",
+        )
+
+
+def zeros(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
+    """The finite generalised eigenvalues of Rosenbrock's pencil [[A - z, B], [C, 0]]."""
+    pencil = np.block([[A, B], [C, np.zeros((1, 1))]])
+    found = scipy.linalg.eigvals(pencil, np.diag([1.0] * len(A) + [0.0]))
+    return found[np.isfinite(found) & (np.abs(found) < 1e6)]
+
+
+@benchmark(
+    137,
+    "Resonance, anti-resonance and critical damping",
+    **ALGORITHM,
+    fault=halved("stiffness_n_m_per_rad"),
+    configuration=JOINT | {"damping_n_m_s": "0, or 0.99 and 1.01 of the critical one"},
+    reference="Closed forms of `elastic_joint_analysis`: sqrt(k/mu), sqrt(k/I), sqrt(k/J), "
+    "2 sqrt(k mu), mu = I J / (I + J).",
+    procedure=(
+        "Poles: eigenvalues of A; zeros: generalised eigenvalues of Rosenbrock's pencil.",
+        "A body of 1e9 kg·m² is as good as a locked output.",
+        "Look whether poles are complex just below and just above the critical damping.",
+    ),
+    covers=("what the closed forms say of the node's `state_space`",),
+    excludes=("inserted bodies (MIME-VER-133)",),
+)
+def resonances(Joint: Subject) -> Iterator[Finding]:
+    """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)"""
+    J, I, k, _ = JOINT.values()
+    A, B, C, _ = (np.asarray(m) for m in joint(Joint, damping_n_m_s=0.0).state_space())
+    heavy = joint(Joint, damping_n_m_s=0.0, output_inertia_kg_m2=1e9)
+    # A double root at 0 spreads to 1e-7; the roots that are compared are simple.
+    relative = {
+        "resonance": (np.linalg.eigvals(A), analysis.resonance(J, I, k), 1e-9),
+        "anti-resonance": (zeros(A, B[:, :1], C[:1]), analysis.anti_resonance(I, k), 1e-9),
+        "resonance with a locked output": (
+            np.linalg.eigvals(np.asarray(heavy.state_space()[0])),
+            analysis.locked_output_resonance(J, k),
+            1e-8,
+        ),
+    }
+    for name, (roots, closed, limit) in relative.items():
+        why = "roundings of simple roots" if limit == 1e-9 else "J/I = 1e-10, and rounding"
+        error = abs(largest(roots) / float(closed) - 1)
+        yield Measurement(f"relative error of the {name}", error, limit=limit, why=why)
+    critical = float(analysis.critical_damping(J, I, k))
+    swings = {
+        scale: largest(
+            np.linalg.eigvals(
+                np.asarray(joint(Joint, damping_n_m_s=scale * critical).state_space()[0])
+            ).imag
+        )
+        for scale in (0.99, 1.01)
+    }
+    yield Measurement(
+        "frequency of the swing at 0.99 of the critical damping",
+        swings[0.99],
+        limit=1e-6,
+        unit="rad/s",
+        at_least=True,
+        why="it swings",
+    )
+    yield Measurement(
+        "frequency of the swing at 1.01 of the critical damping",
+        swings[1.01],
+        limit=1e-6,
+        unit="rad/s",
+        why="it does not",
+    )

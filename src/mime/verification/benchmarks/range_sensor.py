@@ -1,0 +1,212 @@
+"""MIME-VER-150, 154, 155: range sensors, their counts, and walls from their readings.
+
+Rays by themselves are in `ray_casting`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
+from mime.nodes.sensing.range_sensor import RangeSensorNode
+from mime.nodes.sensing.wall_estimate import estimate_wall
+from mime.verification.benchmark import (
+    Fault,
+    Finding,
+    Measurement,
+    Subject,
+    benchmark,
+    halved,
+    largest,
+)
+from mime.verification.benchmarks.ray_casting import CELL, MAZE, WALL
+from mime.verification.programs import quick_jit
+
+
+@quick_jit
+def _read(node: RangeSensorNode, poses: Any) -> Any:
+    def one(pose: Any) -> Any:
+        return node.compute_boundary_fluxes(node.initial_state(), {"pose_world": pose}, 1e-3)
+
+    return jax.vmap(one)(poses)
+
+
+def read(node: Any, poses: Any) -> dict[str, np.ndarray]:
+    """The node's fluxes at each of the poses (count, 3)."""
+    return {name: np.asarray(values) for name, values in _read(node, jnp.asarray(poses)).items()}
+
+
+@benchmark(
+    150,
+    "Distance to a long wall",
+    subject=RangeSensorNode,
+    node_id="MIME-NODE-121",
+    fault=halved("wall_thickness_m"),
+    configuration=MAZE | {"cells": [40, 40], "max_range_m": 1.0, "angles_rad": "from -1.4 to 1.4"},
+    reference="d = d_perp / cos φ, d_perp = (cell - thickness)/2 from a cell's centre.",
+    procedure=(
+        "Stand at the centre of a cell beside each outer wall of an open square of 40 cells.",
+        "Read the distance at up to 201 angles φ from the wall's normal, posts not in the way.",
+        "At the centre of a closed cell, facing south, read 0.084 m.",
+    ),
+    covers=("all four walls, flat rays", "the node's pose and its sensor's"),
+    excludes=("posts and corners (MIME-VER-153)", "noise, beams and delays (in the tests)"),
+)
+def long_wall(Sensor: Subject) -> Iterator[Finding]:
+    """d = d_perp / cos φ"""
+    n = 40
+    horizontal, vertical = np.zeros((n + 1, n)), np.zeros((n, n + 1))
+    horizontal[[0, n]] = vertical[:, [0, n]] = 1.0
+    ahead = {"sensor_poses_body": [(0.0, 0.0, 0.0)], "cell_m": CELL, "wall_thickness_m": WALL}
+    node = Sensor("range", 1e-3, horizontal, vertical, max_range_m=1.0, **ahead)
+    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(-1.4, 1.4, 201)
+    phi = phi[np.abs(d_perp * np.tan(phi)) < 0.5 * CELL - WALL]  # beyond stands the cell's post
+    walls = {"east": (n - 0.5, 20.5), "south": (20.5, n - 0.5), "west": (0.5, 19.5)}
+    walls["north"] = (19.5, 0.5)
+    for quarter, (name, place) in enumerate(walls.items()):
+        angle = phi + quarter * np.pi / 2
+        poses = np.column_stack([np.tile(np.multiply(place, CELL), (len(phi), 1)), angle])
+        yield Measurement(
+            f"error of the distance, {name} wall",
+            largest(read(node, poses)["distance"][:, 0] - d_perp / np.cos(phi)),
+            limit=1e-14,
+            unit="m",
+            why="a few roundings of 7.2 m",
+        )
+    closed = Sensor("range", 1e-3, np.ones((4, 3)), np.ones((3, 4)), **ahead)
+    south = read(closed, [[1.5 * CELL, 1.5 * CELL, np.pi / 2]])["reading"]
+    yield Measurement(
+        "reading in a closed cell, distance from 0.084 m",
+        largest(south - 0.084),
+        limit=1e-15,
+        unit="m",
+        why="a few roundings of 0.27 m",
+    )
+
+
+IR = (1.214233, 0.023794, 284.688506)
+
+
+def _wrong_exponent(adc_from_distance: Subject) -> Subject:
+    return lambda d, a, b, c: adc_from_distance(d, a, 1.01 * b, c)
+
+
+@benchmark(
+    154,
+    "Infrared counts there and back",
+    subject=adc_from_distance,
+    node_id="MIME-NODE-121",
+    fault=Fault("the exponent larger by 1 %", _wrong_exponent),
+    configuration={"a_m": IR[0], "b": IR[1], "c_counts": IR[2], "adc_bits": 12},
+    reference="d = a - (adc - c)^b, worked out for 1000 counts: 0.04494939885 m; and its inverse.",
+    procedure=(
+        "Convert 1000 counts to a distance, and 300 to 2800 counts to distances and back.",
+        "Read 300 poses in a closed cell by 12 bits; compare counts of reading and distance.",
+    ),
+    covers=("`adc_from_distance`, `distance_from_adc`, and quantisation by the node",),
+    excludes=("noise and ambient light (in the tests)",),
+)
+def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
+    """adc = c + (a - d)^{1/b},   d = a - (adc - c)^b"""
+    yield Measurement(
+        "distance of 1000 counts, error",
+        abs(float(distance_from_adc(1000.0, *IR)) - 0.04494939885),
+        limit=5e-12,
+        unit="m",
+        why="the figure's last digit",
+    )
+    counts = np.arange(300.0, 2800.0)
+    yield Measurement(
+        "counts there and back, error",
+        largest(np.asarray(adc_from_distance(distance_from_adc(counts, *IR), *IR)) - counts),
+        limit=1e-9,
+        unit="counts",
+        why="1/b = 42 times a rounding, of 2800 counts, with (a - d) near 1",
+    )
+    walls = jnp.ones((4, 3)), jnp.ones((3, 4))
+    curve: dict[str, Any] = dict(zip(("ir_a_m", "ir_b", "ir_c_counts"), IR))
+    node = RangeSensorNode("range", 1e-3, *walls, adc_bits=12, **curve)
+    poses = np.random.default_rng(4).uniform([0.25, 0.25, -4], [0.29, 0.29, 4], (300, 3))
+    fluxes = read(node, poses)
+    exact = np.asarray(adc_from_distance(fluxes["distance"], *IR))
+    yield Measurement(
+        "counts of a 12-bit reading less those of the distance",
+        largest(fluxes["adc"] - exact),
+        limit=0.5 + 1e-9,
+        unit="counts",
+        why="rounding to a count",
+    )
+    back = np.asarray(adc_from_distance(fluxes["reading"], *IR))
+    yield Measurement(
+        "the same, from the reading in metres",
+        largest(back - exact),
+        limit=0.5 + 1e-9,
+        unit="counts",
+        why="rounding to a count",
+    )
+
+
+def _exchanged(estimate_wall: Subject) -> Subject:
+    return lambda rear, front, d_rear, d_front: estimate_wall(front, rear, d_front, d_rear)
+
+
+@benchmark(
+    155,
+    "A wall from two readings",
+    subject=estimate_wall,
+    node_id="MIME-NODE-121",
+    fault=Fault("the two sensors exchanged", _exchanged),
+    configuration=MAZE
+    | {
+        "poses": 200,
+        "y_m": "from 0.07 to 0.11",
+        "heading_rad": "within ±0.2",
+        "sensors": "5 and 1",
+    },
+    reference="Two triangles by hand; and a corridor, whose wall is the line y = thickness/2.",
+    procedure=(
+        "Parallel: both sensors look left and read 1 m, so distance 1 m, yaw 0.",
+        "Turned: at ∓√2 m, both looking to -45°, reading 3 and 1 m, so distance 2 m, yaw -45°.",
+        "Read both left sensors of the mouse at 200 poses in a corridor (seed 5).",
+    ),
+    covers=("distance and heading against a wall, with signs",),
+    excludes=("readings with noise", "walls with gaps"),
+)
+def wall_estimate(estimate_wall: Subject) -> Iterator[Finding]:
+    """yaw = -atan2(p2y - p1y, p2x - p1x),   distance = |p2x p1y - p2y p1x| / |p2 - p1|"""
+    left, half, r = -np.pi / 2, -np.pi / 4, 2**0.5
+    node = RangeSensorNode("range", 1e-3, jnp.ones((2, 12)), jnp.zeros((1, 13)))
+    poses = np.random.default_rng(5).uniform([1.0, 0.07, -0.2], [1.1, 0.11, 0.2], (200, 3))
+    d = read(node, poses)["reading"]
+    rear, front = (np.tile(np.asarray(node.sensor_poses_body[i]), (200, 1)) for i in (5, 1))
+    wall = jax.jit(jax.vmap(estimate_wall))(
+        np.concatenate([[(-1.0, 0.0, left), (-r, 0.0, half)], rear]),
+        np.concatenate([[(1.0, 0.0, left), (r, 0.0, half)], front]),
+        np.concatenate([[1.0, 3.0], d[:, 5]]),
+        np.concatenate([[1.0, 1.0], d[:, 1]]),
+    )
+    distance, yaw = np.asarray(wall.distance), np.asarray(wall.yaw)
+    for i, (name, truth) in enumerate({"parallel": (1.0, 0.0), "turned": (2.0, half)}.items()):
+        yield Measurement(
+            f"error of distance (m) and yaw (rad), {name}",
+            largest([distance[i] - truth[0], yaw[i] - truth[1]]),
+            limit=1e-15,
+            why="a few roundings of 1",
+        )
+    yield Measurement(
+        "error of the distance in a corridor",
+        largest(distance[2:] - (poses[:, 1] - WALL / 2)),
+        limit=1e-14,
+        unit="m",
+        why="a few roundings of 1 m",
+    )
+    yield Measurement(
+        "error of the yaw in a corridor",
+        largest(yaw[2:] - poses[:, 2]),
+        limit=1e-13,
+        unit="rad",
+        why="roundings of 1 m over the 0.06 m between the points",
+    )

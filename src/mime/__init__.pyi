@@ -51,9 +51,9 @@ from mime.running.job import DivergenceError as DivergenceError
 from mime.running.job import RunInterrupted as RunInterrupted
 from mime.running.simulation import Simulation as Simulation
 from mime.running.trajectory import Trajectory as Trajectory
-from mime.scenarios.loader import load_scenario as load_scenario
-from mime.scenarios.problems import ScenarioError as ScenarioError
 from mime.scenarios.scenario import Scenario as Scenario
+from mime.scenarios.scenario import load_scenario as load_scenario
+from mime.scenarios.source import ScenarioError as ScenarioError
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
 __version__: str

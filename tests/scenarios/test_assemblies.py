@@ -81,7 +81,7 @@ def plugged(monkeypatch):
 def problems(file, *overrides):
     with pytest.raises(ScenarioError) as caught:
         load_scenario(file, overrides)
-    return [problem.replace(f"{file.parent}/", "") for problem in caught.value.problems]
+    return [str(problem).replace(f"{file.parent}/", "") for problem in caught.value.problems]
 
 
 def walls(scenario):

@@ -30,7 +30,7 @@ delay = true
 def problems(file, *overrides):
     with pytest.raises(ScenarioError) as caught:
         load_scenario(file, overrides)
-    return [problem.replace(f"{file.parent}/", "") for problem in caught.value.problems]
+    return [str(problem).replace(f"{file.parent}/", "") for problem in caught.value.problems]
 
 
 CASES = {

@@ -33,6 +33,11 @@ def problems(file, *overrides):
     return [str(problem).replace(f"{file.parent}/", "") for problem in caught.value.problems]
 
 
+def assert_only(found, expected):
+    """One mistake gives one problem: nothing follows from it."""
+    assert len(found) == 1 and found[0].startswith(expected), found
+
+
 CASES = {
     "unknown key": (
         {"duration = 0.01": "duration = 0.01\nduratoin = 3"},
@@ -44,23 +49,23 @@ CASES = {
     ),
     "missing key": (
         {"duration = 0.01": ""},
-        "motor.toml:2: simulation: key 'duration' is missing",
+        "motor.toml:2: simulation.duration: the key is missing",
     ),
     "out of range": (
         {"timestep = 1e-4": "timestep = 0"},
-        "motor.toml:4: simulation.timestep: must be greater than 0, got 0",
+        "motor.toml:4: simulation.timestep: must be > 0, got 0",
     ),
     "not finite": (
         {"duration = 0.01": "duration = inf"},
-        "motor.toml:3: simulation.duration: must be finite number, got inf",
+        "motor.toml:3: simulation.duration: must be a finite number, got inf",
     ),
     "wrong type": (
         {"duration = 0.01": 'duration = "long"'},
-        "motor.toml:3: simulation.duration: must be number, got 'long'",
+        "motor.toml:3: simulation.duration: must be a number, got 'long'",
     ),
     "wrong choice": (
         {"timestep = 1e-4": 'timestep = 1e-4\nprecision = "duoble"'},
-        "motor.toml:5: simulation.precision: must be 'single' or 'double', got 'duoble' "
+        "motor.toml:5: simulation.precision: must be one of 'single', 'double', got 'duoble' "
         "(did you mean 'double'?)",
     ),
     "unknown type": (
@@ -94,12 +99,12 @@ CASES = {
     ),
     "what only the node knows": (
         {'"voltage"': '"volts"'},
-        "motor.toml:13: nodes.rotor.command_mode: command_mode must be one of auto, torque, "
-        "voltage, velocity, got 'volts'",
+        "motor.toml:13: nodes.rotor.command_mode: must be one of 'auto', 'torque', "
+        "'voltage', 'velocity', got 'volts'",
     ),
     "what parameters together cannot be": (
         {"r_ohm = 1.0": "r_ohm = 1.0\nke_v_s_per_rad = 0.06"},
-        "motor.toml:11: nodes.rotor.ke_v_s_per_rad: ke_v_s_per_rad must equal kt_n_m_per_a",
+        "motor.toml:11: nodes.rotor.ke_v_s_per_rad: must equal kt_n_m_per_a",
     ),
     "node name": (
         {"[nodes.rotor]": '[nodes."ro.tor"]'},
@@ -107,7 +112,7 @@ CASES = {
     ),
     "unknown kind of input": (
         {'"constant"': '"constnat"'},
-        "motor.toml:15: inputs.\"rotor.commanded_voltage\": kind 'constnat' is unknown "
+        "motor.toml:16: inputs.\"rotor.commanded_voltage\".kind: 'constnat' is unknown "
         "(did you mean 'constant'?)",
     ),
     "key of another kind": (
@@ -120,8 +125,8 @@ CASES = {
     ),
     "unknown input": (
         {"rotor.commanded_voltage": "rotor.comanded_voltage"},
-        'motor.toml:15: inputs."rotor.comanded_voltage": external input '
-        "rotor.comanded_voltage: unknown input 'comanded_voltage' "
+        'motor.toml:15: inputs."rotor.comanded_voltage": '
+        "'rotor' has no input 'comanded_voltage' "
         "(did you mean 'commanded_voltage'?)",
     ),
     "input of a wrong shape": (
@@ -145,8 +150,7 @@ CASES = {
 
 @pytest.mark.parametrize(("replace", "expected"), CASES.values(), ids=CASES.keys())
 def test_a_mistake_is_told_with_line_key_got_and_expected(write, replace, expected):
-    found = problems(write(replace=replace))
-    assert any(problem.startswith(expected) for problem in found), found
+    assert_only(problems(write(replace=replace)), expected)
 
 
 ADDED = {
@@ -165,7 +169,7 @@ ADDED = {
     ),
     "figure of an unknown kind": (
         '[[figures_of_merit]]\nname = "x"\nkind = "finale"\nfield = "rotor.current"',
-        "motor.toml:18: figures_of_merit[0]: kind 'finale' is unknown (did you mean 'final'?)",
+        "motor.toml:20: figures_of_merit[0].kind: 'finale' is unknown (did you mean 'final'?)",
     ),
     "figure of two units": (
         '[[figures_of_merit]]\nname = "x"\nkind = "rms_error"\nfield = "rotor.current"\n'
@@ -187,13 +191,12 @@ ADDED = {
     ),
     "unknown flux": (
         '[[edges]]\nfrom = "rotor.motor_torq"\nto = "rotor.load_torque"\ndelay = true',
-        "motor.toml:18: edges[0]: edge rotor.motor_torq -> rotor.load_torque: unknown flux "
-        "'motor_torq' (did you mean 'motor_torque'?)",
+        "motor.toml:19: edges[0].from: 'rotor' has no flux 'motor_torq' (did you mean 'motor_torque'?)",
     ),
     "a wrong unit": (
         '[[edges]]\nfrom = "rotor.rotor_angle"\nto = "rotor.load_torque"\ndelay = true',
         "motor.toml:18: edges[0]: edge rotor.rotor_angle -> rotor.load_torque: unit 'rad' into an "
-        "input in 'N·m': convert it with `scale`",
+        "input in 'N·m'. Convert it with a `transform` (in a scenario file: a `scale`)",
     ),
     "an undeclared cycle": (
         '[[edges]]\nfrom = "rotor.motor_torque"\nto = "rotor.load_torque"',
@@ -214,8 +217,7 @@ ADDED = {
 
 @pytest.mark.parametrize(("add", "expected"), ADDED.values(), ids=ADDED.keys())
 def test_a_table_that_does_not_fit_the_graph_is_told_with_its_line(write, add, expected):
-    found = problems(write(add=add))
-    assert any(problem.startswith(expected) for problem in found), found
+    assert_only(problems(write(add=add)), expected)
 
 
 NEW = """
@@ -270,7 +272,7 @@ ARM_CASES = {
     ),
     "unknown link": (
         {'"tool"': '"tol"'},
-        "motor.toml:8: nodes.arm.end_effector_link_name: no link 'tol' (did you mean 'tool'?)",
+        "motor.toml:8: nodes.arm.end_effector_link_name: no link is named 'tol' (did you mean 'tool'?)",
     ),
     "reference to no node": (
         {"node:arm": "node:am"},
@@ -299,8 +301,7 @@ ARM_CASES = {
 
 @pytest.mark.parametrize(("replace", "expected"), ARM_CASES.values(), ids=ARM_CASES.keys())
 def test_files_and_references_that_lead_nowhere_are_told(write, replace, expected):
-    found = problems(write(ARM, replace))
-    assert any(problem.startswith(expected) for problem in found), found
+    assert_only(problems(write(ARM, replace)), expected)
 
 
 def test_all_problems_are_told_at_once_in_the_order_of_the_file(write):
@@ -309,7 +310,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(write):
         add='[[edges]]\nfrom = "rotr.x"\nto = "rotor.load_torque"',
     )
     found = problems(file)
-    assert [problem.split(":")[1] for problem in found] == ["6", "10", "11", "13", "19"], found
+    assert [problem.split(":")[1] for problem in found] == ["10", "11", "13", "19"], found
 
 
 @pytest.mark.parametrize(
@@ -322,13 +323,12 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(write):
         ),
         ("rotor", "--set rotor: must be NODE.PARAMETER=VALUE"),
         ("rotor.r_om=1", "--set rotor.r_om=1: nodes.rotor.r_om: MotorNode has no parameter 'r_om'"),
-        ("simulation.seed=x", "--set simulation.seed=x: simulation.seed: must be integer, got 'x'"),
-        ("rotor.r_ohm.x=1", "--set rotor.r_ohm.x=1: nodes.rotor.r_ohm is not a table"),
+        ("simulation.seed=x", "--set simulation.seed=x: simulation.seed: must be a whole number, got 'x'"),
+        ("rotor.r_ohm.x=1", "--set rotor.r_ohm.x=1: nodes.rotor.r_ohm: is not a table"),
     ],
 )
 def test_a_mistake_of_the_command_line_names_its_words(write, override, expected):
-    found = problems(write(), override)
-    assert any(problem.startswith(expected) for problem in found), found
+    assert_only(problems(write(), override), expected)
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_a_mistake_of_the_command_line_names_its_words(write, override, expected
         (b"x = \n", "bad.toml:1: column 5: not TOML: Invalid value"),
         (b"\n[a\n", "bad.toml:2: column 3: not TOML: "),
         (b"a = 1\nb = '\xff'\n", "bad.toml:2: not UTF-8 text"),
-        (b"", "bad.toml: key 'simulation' is missing"),
+        (b"", "bad.toml: simulation: the table is missing"),
         (b"x = " + b"[" * 100_000, "bad.toml: not a scenario: nested too deep"),
         (b"simulation" + b".a" * 1_000 + b" = 1", "bad.toml: not a scenario: nested too deep"),
         (b"x = " + b"9" * 10_000, "bad.toml: not TOML: "),
@@ -366,9 +366,9 @@ CSV = "time,volts\n0,0\n0.005,2\n0.01,2\n"
         (None, "volts", "file: cannot read drive.csv: no such file"),
         (CSV, "volt", "column: drive.csv has no column 'volt' (did you mean 'volts'?)"),
         (CSV.replace("0.005", "x"), "volts", "column: drive.csv:3: not a number in every column"),
-        (CSV.replace("0.01", "0.001"), "volts", "column: drive.csv:4: column 'time' must increase"),
-        ("time,volts\n0,1\n", "volts", "column: drive.csv has 1 rows of numbers"),
-        ("", "volts", "column: drive.csv is empty"),
+        (CSV.replace("0.01", "0.001"), "volts", "time_column: drive.csv:4: column 'time' must increase"),
+        ("time,volts\n0,1\n", "volts", "file: drive.csv has 1 rows of numbers"),
+        ("", "volts", "file: drive.csv is empty"),
         (CSV.replace("2", "nan"), "volts", "column: drive.csv:3: values must be finite"),
     ],
 )

@@ -121,9 +121,15 @@ class _Builder:
         arguments = arguments_of(cls)
         keys = [*arguments, *(["timestep"] if issubclass(cls, Node) else [])]
         keys += [DATASHEET] if hasattr(cls, "from_datasheet") else []
+        inner = [
+            f"{name}.{parameter}"
+            for name, kinds in cls.effect_types().items()
+            for kind in kinds
+            for parameter in arguments_of(kind)
+        ]
         unknown = [name for name in given if name not in arguments]
         for name in unknown:
-            words = f"{cls.__name__} has no parameter {name!r}{nearest(name, keys)}"
+            words = f"{cls.__name__} has no parameter {name!r}{nearest(name, [*keys, *inner])}"
             self.source.add((*at, name), f"{words} (parameters: {quoted(keys)})")
         missing = [
             f"{argument.name}{_unit(argument)}"

@@ -104,6 +104,8 @@ class UnknownMerit(Merit):
 
     model_config = ConfigDict(extra="ignore")
 
+    kind: Any = None
+
 
 MERITS: dict[str, type[Merit]] = {
     **dict.fromkeys(("final", "max", "min", "rms", "mean"), Statistic),

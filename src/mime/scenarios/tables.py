@@ -143,13 +143,13 @@ def checked_tables(source: Source) -> ScenarioTables:
             source.add((name,), f"unknown key{nearest(name, known)} (keys: {quoted(known)})")
     if not (source.found or source.data.get("nodes") or source.data.get("assemblies")):
         source.add((), "nothing to simulate: add a table [nodes.NAME] or [assemblies.NAME]")
-    words = {name: source.data.get(name, "") for name in ("title", "description")}
-    for name, value in words.items():
-        if not isinstance(value, str):
+    for name in ("title", "description"):
+        if not isinstance(value := source.data.get(name, ""), str):
             source.add((name,), f"must be a string, got {shown(value)}")
     nodes = _named("nodes", NodeTable, source)
     return ScenarioTables(
-        **words,
+        title=str(source.data.get("title", "")),
+        description=str(source.data.get("description", "")),
         simulation=_simulation(nodes, source),
         nodes=nodes,
         assemblies=_named("assemblies", AssemblyTable, source),

@@ -11,7 +11,7 @@ Scenario files, sweeps, fits, reports and `with_parameters` all resolve it here.
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -25,6 +25,8 @@ from mime.core.spec import ParameterSpec
 
 if TYPE_CHECKING:
     from mime.core.node import Node
+
+AnyNode = TypeVar("AnyNode", bound="Node")
 
 _PART = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
 
@@ -56,7 +58,7 @@ class Leaf:
             value = getattr(value, part)
         return value if self.index is None else value[self.index]
 
-    def replaced(self, node: "Node", value: Any) -> "Node":
+    def replaced(self, node: AnyNode, value: Any) -> AnyNode:
         """The node with `value` there, at the old value's dtype; unchecked."""
         array: Any = dataclasses.replace(self, index=None).of(node)
         dtype = array.dtype if isinstance(array, jax.Array) else jnp.result_type(float)
@@ -116,7 +118,7 @@ def find(node: "Node", address: str) -> Leaf:
     return Leaf(tuple(path), index, spec)
 
 
-def replace_value(node: "Node", address: str, value: Any) -> "Node":
+def replace_value(node: AnyNode, address: str, value: Any) -> AnyNode:
     """`node` with another value at `address`, at the old one's shape and dtype; unchecked."""
     leaf = find(node, address)
     old = leaf.of(node)

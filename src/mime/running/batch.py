@@ -33,7 +33,7 @@ class DivergenceWarning(UserWarning):
 
 
 class BatchJob:
-    """One batch under way: equal blocks of members, a thread each, in chunks of time."""
+    """One batch under way: equal blocks of members, one per thread, in chunks of time."""
 
     def __init__(
         self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None

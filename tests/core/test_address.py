@@ -19,7 +19,8 @@ from mime import (
     option,
     parameter,
 )
-from mime.core.address import NamedEntries, find, split_addresses
+from mime.core.address import find, split_addresses
+from mime.core.parameters import NamedEntries
 
 
 class Brake(Effect):
@@ -99,7 +100,9 @@ def test_flat_and_nested_parameters_are_the_same():
         ("wheel[lft].inertia_kg_m2", "did you mean 'left'"),
         ("wheel[left].mass_kg", "a wheel with no 'mass_kg'"),
         ("axle[left].mass_kg", "nothing named 'axle'"),
-        ("brake", "is not a number"),
+        ("brake", "no number at 'brake'"),
+        ("brake..coefficient_n_m_s", "is no address of a parameter"),
+        ("mode", "no parameter 'mode'"),
     ],
 )
 def test_a_wrong_address_is_answered_with_the_nearest(address, message):
@@ -109,7 +112,7 @@ def test_a_wrong_address_is_answered_with_the_nearest(address, message):
 
 
 def test_a_parameter_of_an_absent_effect_is_refused():
-    with pytest.raises(ParameterError, match="this node has no brake"):
+    with pytest.raises(ParameterError, match="has no brake"):
         wheels().with_params(**{"brake.coefficient_n_m_s": 1.0})
 
 

@@ -97,7 +97,7 @@ def step_response(
     fields = ("angle", "angular_velocity", "current", "velocity_integral_error")
     rest = dict.fromkeys(fields, zero)
     if motor.winding is not None:
-        rest["winding_temperature"] = motor.winding.reference_temperature_c
+        rest["winding_temperature"] = jnp.asarray(motor.winding.reference_temperature_c)
     u = dict.fromkeys(("commanded_torque", "commanded_voltage", "commanded_velocity"), zero)
     u[f"commanded_{mode}"] = jnp.asarray(amplitude, dtype)
     flags = Mode(mode == "voltage", mode == "velocity")

@@ -100,7 +100,7 @@ class MotorNode(MotorParameters):
     def initial_state(self) -> State:
         state = super().initial_state()
         if self.winding is not None:
-            state["winding_temperature"] = self.winding.ambient_temperature_c
+            state["winding_temperature"] = jnp.asarray(self.winding.ambient_temperature_c)
         return state
 
     def state_fields(self) -> list[str]:

@@ -9,20 +9,20 @@ from mime.core.node import Effect, Scalar, parameter
 class Winding(Effect):
     """Cth dT/dt = R(T) i² - (T - T_ambient) / Rth,   R(T) = R (1 + alpha (T - T_ref))"""
 
-    thermal_resistance_k_per_w: Scalar = parameter(
+    thermal_resistance_k_per_w: float | Scalar = parameter(
         "K/W", above=0.0, doc="Rth, from the winding to the ambient air"
     )
-    thermal_capacitance_j_per_k: Scalar = parameter("J/K", above=0.0, doc="Cth")
-    ambient_temperature_c: Scalar = parameter(
+    thermal_capacitance_j_per_k: float | Scalar = parameter("J/K", above=0.0, doc="Cth")
+    ambient_temperature_c: float | Scalar = parameter(
         "°C", default=25.0, doc="T_ambient, also at the start"
     )
-    reference_temperature_c: Scalar = parameter(
+    reference_temperature_c: float | Scalar = parameter(
         "°C", default=25.0, doc="T_ref, at which the motor's r_ohm holds"
     )
-    copper_coefficient_per_k: Scalar = parameter(
+    copper_coefficient_per_k: float | Scalar = parameter(
         "1/K", at_least=0.0, default=0.00393, doc="alpha, by default copper's"
     )
-    max_temperature_c: Scalar | None = parameter(
+    max_temperature_c: float | Scalar | None = parameter(
         "°C", default=None, doc="above it the flux `overload` is 1"
     )
 

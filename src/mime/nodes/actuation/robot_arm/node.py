@@ -225,12 +225,12 @@ class RobotArmNode(RobotArmParameters):
         return {"joint_angles": q + dt * qd, "joint_velocities": qd}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
-        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; the arm as a whole as a rigid one.
+        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.
 
-        By the midpoint rule the link would move by dt (q̇ + q̇') / 2. What accelerates links and
-        rotors together (r̈) moves them by the new velocity instead, as in a rigid arm: half a step
-        more, and the deflection does not notice. (With dry friction it is what accelerates the
-        rotors, so that one that sticks does not move.)
+        By the midpoint rule a link would move by dt (q̇ + q̇') / 2. The acceleration that links and
+        rotors share (r̈) moves them by the new velocity instead, as in a rigid arm. That is half a
+        step more, and the same for both, so the deflection does not change. With dry friction the
+        rotors' own acceleration is used, so that a rotor that sticks does not move.
         """
         midpoint = self.spring_integrator == "midpoint"
         h = 0.5 * dt if midpoint else dt

@@ -45,7 +45,9 @@ class RobotArmParameters(Node):
     limit_stiffness_n_m_per_rad: Any = parameter(
         "N·m/rad", above=0.0, doc="of the compliant stops, with joint_limits='spring'"
     )
-    limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="likewise")
+    limit_damping_n_m_s: Any = parameter(
+        "N·m·s/rad", at_least=0.0, doc="of the compliant stops too"
+    )
     end_effector_link_name: str = option()
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""

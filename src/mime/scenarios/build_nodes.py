@@ -109,7 +109,9 @@ class _Builder:
         try:
             node = self._with_entries(make(name, timestep, *sheet, **values), entries, place)
         except Exception as error:  # any refusal of any package's node, whatever its type
-            self.source.refuse(place, error)
+            file = getattr(error, "filename", None)
+            named = [key for key, value in values.items() if file and str(value) == str(file)]
+            self.source.refuse((*place, *named), error)
             return
         if len(self.source.found) == before:
             self.built[name] = node

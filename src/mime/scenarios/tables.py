@@ -207,7 +207,7 @@ def _by_kind(kinds: Mapping[str, type[BaseModel]], other: type[BaseModel] | None
     return choose
 
 
-def _each(name: str, form: type, choose: Choose, source: Source) -> dict[Any, Any]:
+def _each(name: str, form: type[Any], choose: Choose, source: Source) -> dict[Any, Any]:
     """The tables of a table or of a list, each checked."""
     section = source.data.get(name, form())
     if not isinstance(section, form):

@@ -281,7 +281,7 @@ def test_a_parameter_of_an_effect_has_an_address():
     assert float(node.friction.static_torque_n_m) == 3e-3
     with pytest.raises(ParameterError, match=r"gear\.ratio must be > 0, got -1"):
         node.with_params(**{"gear.ratio": -1.0})
-    with pytest.raises(ParameterError, match=r"gear\.ratio cannot be set: this node has no gear"):
+    with pytest.raises(ParameterError, match="has no gear"):
         motor().with_params(**{"gear.ratio": 7.0})
 
 

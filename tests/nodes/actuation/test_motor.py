@@ -285,6 +285,14 @@ def test_a_parameter_of_an_effect_has_an_address():
         motor().with_params(**{"gear.ratio": 7.0})
 
 
+def test_a_trajectory_tells_the_parameters_of_effects():
+    graph = GraphManager()
+    graph.add_node(motor(gear=Gear(ratio=10.0)))
+    told = graph.compile().run(steps=1, progress=False).parameters["motor"]
+    assert float(told["gear.ratio"]) == 10.0
+    assert "gear.efficiency" not in told
+
+
 def test_zero_inductance_and_a_mismatched_ke_are_accepted_where_they_make_sense():
     motor(l_henry=0.0, command_mode="torque")
     motor(l_henry=0.0, command_mode="velocity", integrator="exact")

@@ -36,7 +36,6 @@ class Stribeck(Effect):
         return tau_c + (tau_s - tau_c) * jnp.exp(-((omega / self.velocity_rad_per_s) ** 2))
 
     def value_problems(self) -> Iterator[Problem]:
-        """The breakaway torque is the larger one."""
         tau_c, tau_s = self.coulomb_torque_n_m, self.static_torque_n_m
         if known(tau_c, tau_s) and float(tau_s) < float(tau_c):
             yield Problem(

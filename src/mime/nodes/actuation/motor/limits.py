@@ -25,7 +25,6 @@ class Limits(Effect):
     )
 
     def value_problems(self) -> Iterator[Problem]:
-        """Something is limited."""
         if all(limit is None for limit in self.params.values()):
             yield Problem((), f"needs at least one of {', '.join(self.params)}")
 

@@ -32,15 +32,12 @@ class Winding(Effect):
         return R * (1.0 + alpha * (T - T_ref))
 
     def next_temperature(self, R: Any, T: Any, i: Any, dt: Any) -> Any:
-        """T after dt at a constant current: the equation is linear in T, so this is its exact
-        solution.
+        """T after dt at a constant current, exact: the equation is linear in T.
 
         dT/dt = -s T + ...  with s = (1/Rth - R alpha i²) / Cth. Where s < 0 the winding runs away.
         """
-        conductance, capacitance = (
-            1.0 / self.thermal_resistance_k_per_w,
-            self.thermal_capacitance_j_per_k,
-        )
+        conductance = 1.0 / self.thermal_resistance_k_per_w
+        capacitance = self.thermal_capacitance_j_per_k
         heating = self.resistance(R, T) * i**2 - conductance * (T - self.ambient_temperature_c)
         s = (conductance - R * self.copper_coefficient_per_k * i**2) / capacitance
         return T + dt * phi_1(-s * dt) * heating / capacitance

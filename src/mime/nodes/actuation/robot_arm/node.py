@@ -92,17 +92,11 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("Σ J_iᵀ F_i", f"{_NODE}._wrench_to_joint_torques", "one inward pass of RNEA"),
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
-        Mapped(
-            "tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, exact sticking"
-        ),
+        Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "COM frames"),
-        Mapped(
-            "base ⊕ link ⊕ tool",
-            f"{_NODE}.node.RobotArmNode.compute_boundary_fluxes",
-            "scalar first",
-        ),
+        Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),
 )
 

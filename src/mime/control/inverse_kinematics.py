@@ -40,9 +40,9 @@ class IKResult(eqx.Module):
 
     q: Float[Array, " joints"]
     """rad or m, within the limits."""
-    position_error: Float[Array, ""]
+    position_error_m: Float[Array, ""]
     """m, from the tool to the target."""
-    angle_error: Float[Array, ""]
+    angle_error_rad: Float[Array, ""]
     """rad, of the rotation from the tool to the target."""
     iterations: Int[Array, ""]
     """Of all attempts together."""
@@ -54,7 +54,7 @@ class IKResult(eqx.Module):
         if not bool(self.converged):
             raise ValueError(
                 f"no joint angles within the limits were found for the target: nearest by "
-                f"{float(self.position_error):.3g} m and {float(self.angle_error):.3g} rad after "
+                f"{float(self.position_error_m):.3g} m and {float(self.angle_error_rad):.3g} rad after "
                 f"{int(self.iterations)} iterations. Is it within reach? If so, start nearer or "
                 "allow more restarts."
             )
@@ -69,8 +69,8 @@ def solve_ik(
     *,
     offset: PoseLike = IDENTITY_POSE,
     position_only: bool = False,
-    position_tolerance: Number | None = None,
-    angle_tolerance: Number | None = None,
+    position_tolerance_m: Number | None = None,
+    angle_tolerance_rad: Number | None = None,
     max_iterations: int = 100,
     damping: Number = 1.0,
     weights: Real[ArrayLike, "6"] | Sequence[float | int] = (3, 3, 3, 1, 1, 1),
@@ -86,7 +86,7 @@ def solve_ik(
     would leave its limits is held there and the others make up for it. The damping falls while the
     error does and rises when a step fails. Joints that do not move the frame stay as given.
 
-    position_tolerance, angle_tolerance   [m], [rad]; 1e-6 in double, 1e-4 in single precision
+    position_tolerance_m, angle_tolerance_rad   [m], [rad]; 1e-6 in double, 1e-4 in single precision
     position_only                         any orientation will do
     weights                               of x, y, z [1/m] and of rotations about them [1/rad]
     restarts, key                         so many more attempts, from random angles within limits
@@ -112,8 +112,8 @@ def solve_ik(
         "q0": (q0, (tree.num_joints,)),
         "offset": (offset, (7,)),
         "weights": (weights, (6,)),
-        "position_tolerance": (position_tolerance or tolerance, ()),
-        "angle_tolerance": (angle_tolerance or tolerance, ()),
+        "position_tolerance_m": (position_tolerance_m or tolerance, ()),
+        "angle_tolerance_rad": (angle_tolerance_rad or tolerance, ()),
         "damping": (damping, ()),
         "max_iterations": (max_iterations, ()),
     }
@@ -140,7 +140,7 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
             f"solve_ik: {name} must hold a unit quaternion [x y z qw qx qy qz], got one of length "
             f"{np.linalg.norm(array[3:]):.6g}"
         )
-    if name.endswith(("tolerance", "damping")) and array <= 0:
+    if name in ("position_tolerance_m", "angle_tolerance_rad", "damping") and array <= 0:
         raise ValueError(f"solve_ik: {name} must be > 0, got {array}")
     if name == "weights" and np.any(array < 0):
         raise ValueError(f"solve_ik: {name} must be >= 0, got {array}")
@@ -193,9 +193,9 @@ def _solve_traced(
         # Fused with what follows, XLA would evaluate the kinematics anew for each entry.
         pose, J = jax.lax.optimization_barrier((pose, J))
         e = _error(pose, fixed["target_pose"], fixed["offset"])
-        reached = jnp.linalg.norm(e[:3]) <= fixed["position_tolerance"]
+        reached = jnp.linalg.norm(e[:3]) <= fixed["position_tolerance_m"]
         if not position_only:
-            reached &= jnp.linalg.norm(e[3:]) <= fixed["angle_tolerance"]
+            reached &= jnp.linalg.norm(e[3:]) <= fixed["angle_tolerance_rad"]
         return _Point(q, pose, w * e[: len(w)], w[:, None] * J[: len(w), chain], reached)
 
     def goes_on(s: _Search) -> Array:

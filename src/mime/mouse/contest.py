@@ -36,8 +36,8 @@ class Handicap(NamedTuple):
     """What is wrong with the mice."""
 
     range_noise_m: float = 0.003
-    gyro_noise_rad_s: float = 0.01
-    gyro_bias_rad_s: float = 0.02
+    gyro_noise_rad_per_s: float = 0.01
+    gyro_bias_rad_per_s: float = 0.02
     wheel_radius_error: float = 0.02
     """Of each wheel, up or down."""
 

@@ -34,10 +34,10 @@ class Estimate(NamedTuple):
 class Trust(NamedTuple):
     """How much the filter believes what: standard deviations."""
 
-    distance_per_sqrt_m: float = 0.004
+    distance_m_per_sqrt_m: float = 0.004
     """m of odometry's random error after 1 m."""
-    sideways_per_sqrt_m: float = 0.003
-    heading_per_sqrt_s: float = 0.02
+    sideways_m_per_sqrt_m: float = 0.003
+    heading_rad_per_sqrt_s: float = 0.02
     """rad of the gyro's drift after 1 s."""
     scale: float = 0.02
     """Of k at the start."""
@@ -72,8 +72,8 @@ def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> 
     along = jnp.stack([travelled * cos, travelled * sin, jnp.zeros_like(dx), jnp.zeros_like(dx)])
     FP = P + across[:, None] * P[2][None] + along[:, None] * P[3][None]
     P = FP + FP[:, 2][:, None] * across[None] + FP[:, 3][:, None] * along[None]
-    q_along = trust.distance_per_sqrt_m**2 * jnp.abs(ds)
-    q_across = trust.sideways_per_sqrt_m**2 * jnp.abs(ds)
+    q_along = trust.distance_m_per_sqrt_m**2 * jnp.abs(ds)
+    q_across = trust.sideways_m_per_sqrt_m**2 * jnp.abs(ds)
     Q = jnp.stack(
         [
             jnp.stack([q_along * cos**2 + q_across * sin**2, (q_along - q_across) * cos * sin]),
@@ -82,7 +82,7 @@ def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> 
     )
     P = P + jnp.pad(Q, ((0, 2), (0, 2)))
     drift = np.zeros((4, 4))
-    drift[2, 2] = trust.heading_per_sqrt_s**2
+    drift[2, 2] = trust.heading_rad_per_sqrt_s**2
     return Estimate(mean, P + jnp.asarray(drift * dt, P.dtype))
 
 
@@ -91,7 +91,7 @@ def correct(
     reading: Any,
     sensor: Float[Array, "3"],
     belief: Belief,
-    cell_m: float,
+    cell_size_m: float,
     thickness_m: float,
     ranges_m: tuple[float, float],
     trust: Trust,
@@ -107,7 +107,7 @@ def correct(
     y_s = y + sensor[0] * sin + sensor[1] * cos
     phi = heading + sensor[2]
     rows, cols = belief.vertical.shape[0], belief.horizontal.shape[1]
-    meets = crossings(jnp.stack([x_s, y_s]), phi, rows, cols, cell_m, thickness_m, ranges_m[1])
+    meets = crossings(jnp.stack([x_s, y_s]), phi, rows, cols, cell_size_m, thickness_m, ranges_m[1])
     in_vertical = belief.vertical.at[meets.row, meets.col].get(mode="clip")
     in_horizontal = belief.horizontal.at[meets.row, meets.col].get(mode="clip")
     known = jnp.where(meets.vertical, in_vertical, in_horizontal)
@@ -136,7 +136,7 @@ def pass_corner(
     lost: Any,
     sensor: tuple[float, float, float],
     along_rad: Any,
-    cell_m: float,
+    cell_size_m: float,
     thickness_m: float,
     trust: Trust,
 ) -> Estimate:
@@ -155,13 +155,15 @@ def pass_corner(
     along, across = c * x + s * y, c * y - s * x
     sin_psi, cos_psi = jnp.sin(psi), jnp.cos(psi)
     side = 1.0 if right > 0 else -1.0
-    plane = (jnp.floor(across / cell_m) + 0.5) * cell_m + side * 0.5 * (cell_m - thickness_m)
+    plane = (jnp.floor(across / cell_size_m) + 0.5) * cell_size_m + side * 0.5 * (
+        cell_size_m - thickness_m
+    )
     D = plane - (across + forward * sin_psi + right * cos_psi)
     sin_ray = jnp.sin(psi + alpha)
     sin_ray = side * jnp.maximum(side * sin_ray, 0.5)
     cot = jnp.cos(psi + alpha) / sin_ray
     h = along + forward * cos_psi - right * sin_psi + D * cot
-    corner = jnp.round((h - 0.5 * thickness_m) / cell_m) * cell_m + 0.5 * thickness_m
+    corner = jnp.round((h - 0.5 * thickness_m) / cell_size_m) * cell_size_m + 0.5 * thickness_m
     by_psi = -forward * sin_psi - right * cos_psi - D / sin_ray**2
     by_psi = by_psi - (forward * cos_psi - right * sin_psi) * cot
     # D shrinks as the mouse goes to the side: dh/d(across) = -cot.

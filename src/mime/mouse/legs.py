@@ -74,7 +74,9 @@ def is_over(leg: Leg) -> Any:
     return (leg.time >= jnp.sum(leg.segment_times)) & (leg.kind != REST)
 
 
-def advance(leg: Leg, pose: Float[Array, "3"], dt: Any, cell_m: float) -> tuple[Leg, Reference]:
+def advance(
+    leg: Leg, pose: Float[Array, "3"], dt: Any, cell_size_m: float
+) -> tuple[Leg, Reference]:
     """The leg dt later, and what the mouse should do then."""
     leg = leg._replace(time=leg.time + dt)
     signs = jnp.array([1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0], leg.jerk.dtype)
@@ -84,7 +86,7 @@ def advance(leg: Leg, pose: Float[Array, "3"], dt: Any, cell_m: float) -> tuple[
     s, v, a = timing(leg.time)
     s_before = timing(leg.time - dt)[0]
     straight, curve, pivot = (leg.kind == kind for kind in (STRAIGHT, CURVE, PIVOT))
-    L = CURVE_LENGTH * cell_m
+    L = CURVE_LENGTH * cell_size_m
     phase = jnp.pi * s / L
     kappa = leg.turn * (jnp.pi**2 / (4.0 * L)) * jnp.sin(phase)
     kappa_slope = leg.turn * (jnp.pi**3 / (4.0 * L * L)) * jnp.cos(phase)

@@ -39,7 +39,7 @@ class Strategy(eqx.Module):
         heading: Any,
         targets: Targets,
         profile: SpeedProfile,
-        cell_m: float,
+        cell_size_m: float,
     ) -> tuple[Int32[Array, " max_length"], Int32[Array, ""]]:
         """The headings of all moves of the speed run, from cell to cell, and how many there are.
 
@@ -47,5 +47,5 @@ class Strategy(eqx.Module):
         """
         rows, cols = targets.shape
         return fastest_headings(
-            *pessimistic_walls(belief), start, heading, targets, profile, rows * cols, cell_m
+            *pessimistic_walls(belief), start, heading, targets, profile, rows * cols, cell_size_m
         )

@@ -18,11 +18,11 @@ from mime.mouse.legs import Reference
 class Gains(NamedTuple):
     """Of the controller. Feed-forward ones come from the motor and the chassis."""
 
-    volts_per_rad_s: Any
+    back_emf_v_s_per_rad: Any
     """k_v at the wheel: the back-EMF."""
-    volts_per_rad_s2: Any
+    driving_v_s2_per_rad: Any
     """k_a of both wheels together, when the mouse accelerates."""
-    volts_per_rad_s2_turning: Any
+    turning_v_s2_per_rad: Any
     """k_a of the difference, when it turns."""
     speed_v_s_per_rad: Any = 0.15
     """k_p"""
@@ -51,7 +51,7 @@ def track(
     integral: Float[Array, "2"],
     resting: Any,
     wheel_radius_m: Any,
-    track_m: Any,
+    track_width_m: Any,
     gains: Gains,
     dt: Any,
 ) -> WheelCommand:
@@ -65,11 +65,11 @@ def track(
     v = v_r * jnp.cos(e_t) + gains.ahead_per_s * ahead
     w = reference.w + right * v_r / lam**2 + 2.0 * (v_r / lam + gains.heading_per_s) * e_t
     side = jnp.array([1.0, -1.0], v.dtype)
-    wheels = (v + side * w * (0.5 * track_m)) / wheel_radius_m
-    linear, angular = reference.a, side * reference.alpha * (0.5 * track_m)
-    forward = gains.volts_per_rad_s2 * linear + gains.volts_per_rad_s2_turning * angular
+    wheels = (v + side * w * (0.5 * track_width_m)) / wheel_radius_m
+    linear, angular = reference.a, side * reference.alpha * (0.5 * track_width_m)
+    forward = gains.driving_v_s2_per_rad * linear + gains.turning_v_s2_per_rad * angular
     error = wheels - measured
-    volts = gains.volts_per_rad_s * wheels + forward / wheel_radius_m
+    volts = gains.back_emf_v_s_per_rad * wheels + forward / wheel_radius_m
     volts = volts + gains.speed_v_s_per_rad * error + gains.integral_v_per_rad * integral
     limited = jnp.clip(volts, -gains.supply_v, gains.supply_v)
     saturated = limited != volts

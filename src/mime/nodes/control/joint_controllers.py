@@ -22,6 +22,7 @@ from mime.core.node import (
     NodeMeta,
     Output,
     ParameterError,
+    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -131,7 +132,7 @@ class _JointController(Node):
     """The arm as the controller believes it to be."""
     kp: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
     kd: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
-    torque_limits: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
+    torque_limits_n_m: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
     gravity_world: Float[Array | np.ndarray, "3"] = parameter("m/s²", shape=(3,), folds=True)
     saturate_effort: bool = option()
 
@@ -143,21 +144,21 @@ class _JointController(Node):
         kp: Any,
         kd: Any,
         *,
-        torque_limits: Any = None,
+        torque_limits_n_m: Any = None,
         gravity_world: Any = STANDARD_GRAVITY,
         saturate_effort: bool = False,
     ):
         """Gains and limits: one for all joints, or (N,).
 
         tree             the arm, or the path of its URDF
-        torque_limits    the torques are clipped to plus and minus this; none when not given
+        torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link
         saturate_effort  clip to the URDF's effort limits too
         """
         self.name, self.timestep = name, timestep
         self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
         self.kp, self.kd = self._per_joint("kp", kp), self._per_joint("kd", kd)
-        self.torque_limits = self._per_joint("torque_limits", torque_limits)
+        self.torque_limits_n_m = self._per_joint("torque_limits_n_m", torque_limits_n_m)
         self.gravity_world, self.saturate_effort = gravity_world, saturate_effort
 
     def _per_joint(self, label: str, value: Any) -> Any:
@@ -165,10 +166,9 @@ class _JointController(Node):
             return None
         value = jnp.asarray(value, dtype=jnp.result_type(float))
         if value.shape not in ((), (self.num_joints,)):
-            raise ParameterError(
-                f"{type(self).__name__} {self.name!r}: {label} must be one number or one for each "
-                f"of {self.num_joints} joints, got shape {value.shape}"
-            )
+            expected = f"must be one number or one for each of {self.num_joints} joints"
+            problem = Problem((label,), f"{expected}, got shape {value.shape}")
+            raise ParameterError(f"{type(self).__name__} {self.name!r}", [problem])
         return jnp.broadcast_to(value, (self.num_joints,))
 
     @property
@@ -202,7 +202,7 @@ class _JointController(Node):
 
     def _limited(self, tau: Any) -> State:
         for bound in (
-            self.torque_limits,
+            self.torque_limits_n_m,
             self.tree.effort_limits if self.saturate_effort else None,
         ):
             if bound is not None:

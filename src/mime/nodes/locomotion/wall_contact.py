@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.nodes.locomotion.rolling import BodyVelocity, Pose
+from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose
 
 _CREEP_M_PER_S = 1e-3
 """Below this speed the wall's friction is viscous instead of dry."""
@@ -65,7 +65,7 @@ class Push(NamedTuple):
     force: Any
 
 
-def place(outline: Any, pose: Pose) -> Placed:
+def place_outline(outline: Any, pose: PlanarPose) -> Placed:
     """The outline at a pose, by one sum of products.
 
     On a CPU, XLA copies a cosine into every loop that uses it, but never the result of a sum.

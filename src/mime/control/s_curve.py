@@ -1,4 +1,7 @@
-"""Jerk-limited timing of moves: a speed that rises and falls in the shape of an S."""
+"""Jerk-limited timing of moves: a speed that rises and falls in the shape of an S.
+
+Units are the caller's: metres, radians or any other, one per move.
+"""
 
 from functools import partial
 from typing import Any
@@ -35,7 +38,7 @@ class SCurve(eqx.Module):
     def __call__(self, t: Number) -> tuple[Scalar, Scalar, Scalar]:
         """Position, velocity and acceleration after t seconds.
 
-        Each segment is followed for as long as t has spent in it: no branch, so nothing jumps.
+        Each segment is followed for the time that t has spent in it: no branch, so nothing jumps.
         """
         return _follow(self, t)
 
@@ -99,8 +102,8 @@ def s_curve(
     curve = _plan(*values, at_rest=at_rest)
     if known(curve.feasible) and not curve.feasible:
         raise ParameterError(
-            f"s_curve: to get from v0 = {v0} to vf = {vf} takes a distance of "
-            f"{curve.position(curve.duration):g}, got {distance}. Allow more of it, or more "
+            f"s_curve: getting from v0 = {v0} to vf = {vf} takes a distance of "
+            f"{curve.position(curve.duration):g}, got {distance}. Allow a longer distance, or more "
             "acceleration and jerk"
         )
     return curve
@@ -132,7 +135,7 @@ def _plan(
 
 
 def _ramp_segments(rise: Scalar, a: Scalar, j: Scalar) -> tuple[Scalar, Scalar]:
-    """How long each jerk of a ramp lasts, and how long the constant acceleration between them."""
+    """Seconds that each jerk of a ramp lasts, and the constant acceleration between them."""
     reached = rise * j >= a * a
     rises = rise > 0
     short = jnp.where(rises, jnp.sqrt(jnp.where(rises, rise, 1.0) / j), 0.0)

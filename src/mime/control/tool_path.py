@@ -19,8 +19,8 @@ from mime.core.node import ParameterError, Problem
 from mime.core.pose import IDENTITY_POSE, compose, invert
 
 KNOTS = 49
-"""Points of a segment where the inverse kinematics are solved; between them cubic splines are nearer
-to the path than a micrometre."""
+"""Points per segment at which the inverse kinematics are solved; between them cubic splines are
+nearer to the path than a micrometre."""
 Solve = Callable[..., IKResult]
 _CIRCLE: dict[str, Any] = {
     "centre_m": None,
@@ -35,7 +35,7 @@ class PathSegment(NamedTuple):
 
     length_m: float
     at: Callable[[float], np.ndarray]
-    """Position [m] at a part of the way, from 0 to 1."""
+    """The position [m] after a part of the way, from 0 to 1."""
     name: Callable[[float], str]
     """What stands there, for people: `waypoints_m[2]`."""
     source: str
@@ -155,7 +155,7 @@ def tool_path(
     base_pose_world: Any = IDENTITY_POSE,
     position_only: bool = False,
 ) -> ToolPath:
-    """q(s) with FK(q(s)) = p(s), with the tool held as it is in `posture_rad`, by the angles nearest to it.
+    """q(s) with FK(q(s)) = p(s): the tool is held as in `posture_rad`, by the nearest angles.
 
     A `ParameterError` names the waypoint, or the place between two, that is out of reach.
     """

@@ -36,7 +36,7 @@ class JointTrajectory(eqx.Module):
         return jnp.sum(self.move_durations)
 
     def __call__(self, t: Number) -> JointTargets:
-        """The targets after t seconds; before 0 at the first waypoint, after the end at the last."""
+        """The targets after t seconds; before 0 the first waypoint, after the end the last."""
         return _follow(self, t)
 
 

@@ -124,7 +124,7 @@ def test_single_precision_stays_single():
     [
         (
             {"noise_density_rad_per_s_sqrt_hz": 1.0, "noise_rad_per_s": 1.0},
-            "say the same thing; give one",
+            "says the same as noise_rad_per_s. Give one",
         ),
         ({"bandwidth_hz": 0.0}, "bandwidth_hz must be > 0 Hz, got 0"),
         ({"scale_error": -1.0}, "scale_error must be > -1"),

@@ -58,7 +58,8 @@ class ToolPathNode(Node):
             r"|\dot s| \le v, \quad |\ddot s| \le a, \quad |\dddot s| \le j",
         ),
         discretisation=(
-            "Inverse kinematics is solved at 49 knots per segment when the node is made; cubic splines join them.",
+            "Inverse kinematics is solved at 49 knots per segment when the node is made; cubic "
+            "splines join them.",
             r"t_{n+1} = t_n + \Delta t; S-curves and splines are evaluated in closed form.",
         ),
         assumptions=(

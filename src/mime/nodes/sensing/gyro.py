@@ -31,8 +31,8 @@ class GyroNode(Node):
         measured = q round(clip((1 + s) w_f + b + b_n + sigma nu, -range, range) / q)
         w_f' = 2 pi f_c (w - w_f),   b_(n+1) = b_n + K sqrt(dt) nu'
 
-    s scale error, b bias, b_n its random walk, q resolution, f_c bandwidth; nu, nu' standard normal
-    deviates. Every part is off unless its parameter is given.
+    s is the scale error, b the bias, b_n its random walk, q the resolution, f_c the bandwidth; nu
+    and nu' are standard normal deviates. Every part is off unless its parameter is given.
     """
 
     meta: ClassVar[NodeMeta] = NodeMeta(
@@ -76,7 +76,7 @@ class GyroNode(Node):
         "rad/s",
         at_least=0.0,
         default=None,
-        doc="sigma of each sample; or noise_density_rad_per_s_sqrt_hz",
+        doc="sigma of each sample",
     )
     noise_density_rad_per_s_sqrt_hz: Scalar | None = parameter(
         "rad/s/√Hz", at_least=0.0, default=None, doc="N, one-sided: sigma = N / sqrt(2 dt)"
@@ -88,7 +88,7 @@ class GyroNode(Node):
     range_rad_per_s: Scalar | None = parameter("rad/s", above=0.0, default=None, doc="saturation")
     bandwidth_hz: Scalar | None = parameter("Hz", above=0.0, default=None, doc="f_c")
     seed: int = option(default=0)
-    """Of the noise. Two noisy nodes in one graph need two seeds."""
+    """Seed of the noise. Two noisy nodes in one graph need two seeds."""
     straight_through: bool = option(default=False)
     """Differentiate a quantised rate as if it were not."""
 
@@ -102,7 +102,7 @@ class GyroNode(Node):
         return self.noise_rad_per_s is not None or self.noise_density_rad_per_s_sqrt_hz is not None
 
     def boundary_input_spec(self) -> dict[str, Input]:
-        return {"turn_rate": Input((), "rad/s", 0.0, "replacive", "of the body about the axis")}
+        return {"turn_rate": Input((), "rad/s", 0.0, "replacive", "of the body, about the axis")}
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         return {"measured_turn_rate": Output((), "rad/s", "as a controller sees it")}

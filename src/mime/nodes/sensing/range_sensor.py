@@ -28,6 +28,7 @@ from mime.nodes.sensing.ray_casting import cast_direction, crossings_within
 from mime.xla.stacking import stack_scalars
 
 _HERE = "mime.nodes.sensing"
+_NODE = f"{_HERE}.range_sensor.RangeSensorNode"
 _CALIBRATION = ("ir_a_m", "ir_b", "ir_c_counts")
 _PER_SENSOR = ("bias_m", *_CALIBRATION, "ir_offset_counts")
 
@@ -54,8 +55,7 @@ class RangeSensorNode(Node):
         summary="Range sensors on a body in a maze: rays to the nearest wall face, as they read.",
         equations=(
             r"d = \min_f D_f / |\cos\varphi_f|, \quad \partial d/\partial\varphi = d \tan\varphi",
-            r"d_\mathrm{beam}^{-2} = \frac{1}{2\beta}\int_{-\beta}^{\beta} d(\theta)^{-2}\,d\theta "
-            r"\quad \text{(optional)}",
+            r"d_\mathrm{beam}^{-2} = \frac{1}{2\beta}\int_{-\beta}^{\beta} d(\theta)^{-2}\,d\theta",
             r"\hat d = \operatorname{clip}(d + \mathrm{bias} + \sigma\nu,\, d_{\min},\, d_{\max}), "
             r"\quad \nu \sim \mathcal N(0, 1)",
             r"\mathrm{adc} = \operatorname{round}(c + o + (a - d)^{1/b} + \sigma_c\nu), \quad "
@@ -90,12 +90,10 @@ class RangeSensorNode(Node):
         ),
         implementation=(
             Mapped("d", f"{_HERE}.ray_casting.cast_direction"),
-            Mapped(
-                "d_beam, hat d", f"{_HERE}.range_sensor.RangeSensorNode.compute_boundary_fluxes"
-            ),
+            Mapped("d_beam, hat d", f"{_NODE}.compute_boundary_fluxes"),
             Mapped("adc", f"{_HERE}.infrared.adc_from_distance"),
             Mapped("a - (adc - c - o)^b", f"{_HERE}.infrared.distance_from_adc"),
-            Mapped("pipeline, key of nu", f"{_HERE}.range_sensor.RangeSensorNode.update"),
+            Mapped("pipeline, key of nu", f"{_NODE}.update"),
         ),
     )
 
@@ -127,7 +125,7 @@ class RangeSensorNode(Node):
     ir_c_counts: Any = parameter("", shape=None, default=None, doc="c")
     ir_offset_counts: Any = parameter("", shape=None, default=None, doc="offset, ambient light")
     adc_bits: int | None = option(default=None)
-    """Round to a converter's 2^bits steps: of counts, or of 0 to max_range_m when not infrared."""
+    """Readings are rounded to 2^bits steps of a converter: counts, or 0 to max_range_m."""
     beam_rays: int = option(default=5)
     """Rays in a beam, for its quadrature."""
     delay_samples: int = option(default=0)
@@ -135,11 +133,11 @@ class RangeSensorNode(Node):
     hold_steps: int = option(default=1)
     """Steps from one sample to the next; the reading is held between."""
     seed: int = option(default=0)
-    """Of the noise. Two nodes in one graph need two seeds."""
+    """Seed of the noise. Two noisy nodes in one graph need two seeds."""
     straight_through: bool = option(default=False)
     """Differentiate a quantised reading as if it were not."""
     crossings_per_axis: int | None = option(default=None)
-    """Wall lines looked at along x and along y; worked out from the lengths when not given. Give
+    """Wall lines looked at along x and along y, by default those that max_range_m reaches. Give
     `ray_casting.crossings_within` of the extremes when lengths vary in a batch."""
 
     def __post_init__(self) -> None:
@@ -213,8 +211,7 @@ class RangeSensorNode(Node):
         return self.delay_samples > 0 or self.hold_steps > 1
 
     def boundary_input_spec(self) -> dict[str, Input]:
-        zero = (0.0, 0.0, 0.0)
-        return {"pose_world": Input((3,), "m", zero, "replacive", "x, y and heading [rad]")}
+        return {"pose_world": Input((3,), "m", 0.0, "replacive", "x, y and heading [rad]")}
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         S = self.num_sensors
@@ -248,10 +245,9 @@ class RangeSensorNode(Node):
         return state
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        """Count the random key on, and move the pipeline on.
+        """Advance the random key and the pipeline by a step.
 
-        A seed is the key's second word, so counting in the first gives each step of each seed a
-        key of its own, as splitting would, for less.
+        A seed is the key's second word: counting in the first gives each step a key of its own.
         """
         new: State = {}
         if self._noises:
@@ -276,10 +272,7 @@ class RangeSensorNode(Node):
         return fluxes | ({"adc": sample} if self.infrared else {})
 
     def _sample(self, pose: Any, state: State) -> Any:
-        """What the converter gives: counts when infrared, else metres.
-
-        The one place that draws random numbers, since a draw costs more than all the rays.
-        """
+        """What the converter gives: counts when infrared, else metres."""
         noise = None
         if self._noises:
             key = jax.random.wrap_key_data(state["key"], impl="threefry2x32")
@@ -324,7 +317,7 @@ class RangeSensorNode(Node):
         return 1.0 / jnp.sqrt(light)
 
     def _distances(self, pose: Any, turns: Any = (0.0,)) -> Any:
-        """True distances, clipped: of all sensors, turned by the first of `turns`, then the next.
+        """True distances, clipped, of all sensors turned by the first of `turns`, then the next.
 
         Heading and place on the body meet in one product of matrices, since XLA's CPU compiler
         would otherwise work out the heading's sine and cosine anew for every ray.

@@ -21,7 +21,7 @@ def follow(leg, pose, dt, steps, cell_size_m):
     """The references after each of the steps of dt."""
 
     def step(carry, _):
-        leg, reference = legs.advance(*carry, dt, cell_size_m)
+        leg, reference = legs.follow(*carry, dt, cell_size_m)
         return (leg, reference.pose), reference
 
     (leg, _), references = jax.lax.scan(step, (leg, pose), None, length=steps)
@@ -78,7 +78,7 @@ def test_the_error_of_a_curve_falls_with_the_square_of_the_tick():
 def test_the_turn_rate_of_a_curve_is_zero_at_both_ends_and_has_no_jump(turn):
     steps = 500
     leg = curve(turn, 0.18)
-    start = legs.advance(leg, jnp.zeros(3), 0.0, 0.18)[1]
+    start = legs.follow(leg, jnp.zeros(3), 0.0, 0.18)[1]
     times, references = drive(leg, np.zeros(3), steps)
     peak = 0.5 * SHARPEST / 0.18
     assert float(start.w) == 0.0
@@ -153,7 +153,7 @@ def test_a_leg_is_over_when_its_time_has_passed():
 def test_a_rest_never_ends_and_stays_where_it_is():
     zero = jnp.zeros(())
     leg = legs.Leg(jnp.int32(REST), zero, zero, jnp.zeros(7), zero, zero, jnp.asarray(1e9))
-    leg, reference = legs.advance(leg, jnp.array([0.1, 0.2, 0.3]), 1.0, 0.18)
+    leg, reference = legs.follow(leg, jnp.array([0.1, 0.2, 0.3]), 1.0, 0.18)
     assert not legs.is_over(leg)
     np.testing.assert_array_equal(reference.pose, [0.1, 0.2, 0.3])
     assert [float(x) for x in (reference.v, reference.a, reference.w, reference.alpha)] == [0.0] * 4

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.s_curve import Number, check_limits, s_curve
-from mime.core.node import ParameterError, Scalar
+from mime.core.node import ParameterError, Problem, Scalar
 from mime.core.parameters import known
 from mime.maze.grid import Cell, MazeError
 from mime.maze.maze import Maze
@@ -28,21 +28,20 @@ class SpeedProfile(eqx.Module):
     """
 
     turn_speed_m_per_s: Number = 0.5
-    """Along the quarter circle."""
+    """The speed along the quarter circle."""
     top_speed_m_per_s: Number = 2.0
     acceleration_m_per_s2: Number = 5.0
     jerk_m_per_s3: Number = 200.0
     pivot_time_s: Number = 0.25
-    """A quarter turn on the spot, before the first move only."""
+    """The time of a quarter turn on the spot, before the first move only."""
 
     def __check_init__(self) -> None:
         limits = {name: getattr(self, name) for name in self.__dataclass_fields__}
         check_limits(**limits)
         v_turn, v_top = self.turn_speed_m_per_s, self.top_speed_m_per_s
         if known(v_turn, v_top) and np.any(np.asarray(v_turn) > np.asarray(v_top)):
-            raise ParameterError(
-                f"turn_speed_m_per_s must be at most top_speed_m_per_s = {v_top}, got {v_turn}"
-            )
+            message = f"must be at most top_speed_m_per_s = {v_top}, got {v_turn}"
+            raise ParameterError("", [Problem(("turn_speed_m_per_s",), message)])
 
 
 class MoveTimes(NamedTuple):
@@ -52,13 +51,13 @@ class MoveTimes(NamedTuple):
     """
 
     first: Float[Array, " n"]
-    """From rest, n + 1/2 cells."""
+    """n + 1/2 cells from rest to a turn."""
     middle: Float[Array, " n"]
-    """From turn to turn, n cells."""
+    """n cells from turn to turn."""
     last: Float[Array, " n"]
-    """To rest, n + 1/2 cells."""
+    """n + 1/2 cells from a turn to rest."""
     whole: Float[Array, " n"]
-    """From rest to rest, n + 1 cells."""
+    """n + 1 cells from rest to rest."""
     turn: Scalar
     pivot: Scalar
 
@@ -101,7 +100,7 @@ class Route:
 
     cells: tuple[Cell, ...]
     headings: tuple[int, ...]
-    """Of each move from cell to cell."""
+    """The heading of each move from cell to cell."""
     segments: tuple[Segment, ...]
 
     @property

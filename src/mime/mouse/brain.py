@@ -35,7 +35,7 @@ from mime.mouse.tracking import Gains, track
 from mime.xla.when import when
 
 CALIBRATION_S = 0.3
-"""How long the mouse stands still at first, to learn its gyro's bias."""
+"""The mouse first stands still for this time, to learn its gyro's bias."""
 
 _STATE_FIELDS = {
     "clock": ("s", "since it was switched on"),
@@ -81,7 +81,7 @@ class MouseBrainNode(Node):
         where to go -> legs -> reference             navigator.py, legs.py
         reference - pose -> volts                    tracking.py
 
-    It is told its start, the goal's cells and the maze's size; nothing else of the maze.
+    It knows its start, the goal's cells and the maze's size, and nothing else of the maze.
     """
 
     meta: ClassVar[NodeMeta] = NodeMeta(
@@ -92,21 +92,21 @@ class MouseBrainNode(Node):
         equations=(
             r"\Delta s = k\,(\Delta l + \Delta r)/2, \quad x \mathrel{+}= \Delta s\cos(\theta + "
             r"\Delta\theta/2), \quad y \mathrel{+}= \Delta s\sin(\theta + \Delta\theta/2)",
-            r"\nu = d - (X - x_s)/\cos\varphi \quad\text{(extended Kalman filter, a ray a tick)}",
+            r"\nu = d - (X - x_s)/\cos\varphi \quad\text{(Kalman filter, one ray per tick)}",
             r"v = v_r\cos e_\theta + k_x e_x, \quad \omega = \omega_r + e_y v_r/\lambda^2 + "
             r"2(v_r/\lambda + k_\theta)e_\theta",
             r"V = k_v\omega_w + k_a\dot\omega_w + k_p(\omega_w - \hat\omega_w) + k_i\int",
             r"\kappa(s) = \frac{\pi^2}{4L}\sin\frac{\pi s}{L} \quad\text{(curves)}",
         ),
-        discretisation=("One tick a step; legs are evaluated exactly at the tick's time.",),
+        discretisation=("A step is one tick; legs are evaluated exactly at its time.",),
         assumptions=(
             "It is set down in the centre of the start cell, facing its open side.",
             "It knows the maze's size, the cells' size and the goal's cells.",
             "It stands still for the first 0.3 s.",
         ),
         limitations=(
-            "No diagonals.",
-            "Explores at one speed, also where it has been before.",
+            "It drives no diagonals.",
+            "It explores at one speed, also where it has been before.",
             "Range sensors that see the walls of the cell ahead from its edge are needed.",
         ),
         validated_ranges=(ValidatedRange("timestep", 1e-3, 2e-3, "s", "in 100 random mazes"),),
@@ -118,7 +118,7 @@ class MouseBrainNode(Node):
         implementation=(
             Mapped("x, y, theta, k", "mime.mouse.estimator.correct"),
             Mapped("v, omega, V", "mime.mouse.tracking.track"),
-            Mapped("kappa", "mime.mouse.legs.advance"),
+            Mapped("kappa", "mime.mouse.legs.follow"),
             Mapped("walls", "mime.mouse.brain.MouseBrainNode.update"),
             Mapped("way", "mime.mouse.strategy.Strategy.explore"),
         ),
@@ -189,7 +189,7 @@ class MouseBrainNode(Node):
         return []
 
     def initial_state(self) -> State:
-        """At rest in the centre of the start cell."""
+        """The state at rest in the centre of the start cell."""
         return {name: jnp.asarray(value) for name, value in self._initial().items()}
 
     def _initial(self) -> State:
@@ -292,7 +292,7 @@ class MouseBrainNode(Node):
         """The reference dt later; a new leg, when the old one is over."""
         cell_size_m = self.cell_size_m
         paused = clock <= CALIBRATION_S
-        leg, now = legs.advance(plan.leg, reference, jnp.where(paused, 0.0, dt), cell_size_m)
+        leg, now = legs.follow(plan.leg, reference, jnp.where(paused, 0.0, dt), cell_size_m)
         plan = plan._replace(leg=leg)
         world = self.world()
 
@@ -300,7 +300,7 @@ class MouseBrainNode(Node):
             old, _, times = carry
             late = old.leg.time - jnp.sum(old.leg.segment_times)
             new = navigator.next_leg(old, world, self.strategy)
-            leg, now = legs.advance(new.leg, new.origin, late, cell_size_m)
+            leg, now = legs.follow(new.leg, new.origin, late, cell_size_m)
             goal = (old.phase == SEARCH) & (new.phase != SEARCH)
             home = (old.phase == RETURN) & (new.phase == RACE)
             starts = (old.phase == RACE) & (old.place == navigator.TURNED)

@@ -1,4 +1,4 @@
-"""Where the mouse believes it is: odometry and gyro, corrected by the walls it knows.
+"""Estimates the mouse's pose: odometry and gyro, corrected by the walls that it knows.
 
     mu = (x, y, theta, k),   ds = k (dl + dr)/2,   dtheta = (gyro - bias) dt
     x += ds cos(theta + dtheta/2),   y += ds sin(theta + dtheta/2)
@@ -32,27 +32,28 @@ class Estimate(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """How much the filter believes what: standard deviations."""
+    """How far the filter trusts each source: standard deviations."""
 
     distance_m_per_sqrt_m: float = 0.004
-    """m of odometry's random error after 1 m."""
+    """Odometry's random error after 1 m, along the way."""
     sideways_m_per_sqrt_m: float = 0.003
+    """The same, across the way."""
     heading_rad_per_sqrt_s: float = 0.02
-    """rad of the gyro's drift after 1 s."""
+    """The gyro's drift after 1 s."""
     scale: float = 0.02
-    """Of k at the start."""
+    """The error of k at the start."""
     start_m: float = 0.003
     start_rad: float = 0.02
     reading_m: float = 0.004
-    """Of a range reading, the unevenness of real walls included."""
+    """The error of a range reading, the unevenness of real walls included."""
     corner_m: float = 0.004
-    """Of where a ray leaves a corner."""
+    """The error of the place where a ray leaves a corner."""
     gate: float = 4.0
-    """Innovations beyond so many deviations are not this wall."""
+    """A reading that is more than this number of deviations off is not of this wall."""
 
 
 def start(pose: Float[Array, "3"], trust: Trust) -> Estimate:
-    """Set down at a known place, by hand."""
+    """The estimate of a mouse that was set down by hand at a known place."""
     dtype = pose.dtype
     mean = jnp.concatenate([pose, jnp.ones(1, dtype)])
     sigma = np.array([trust.start_m, trust.start_m, trust.start_rad, trust.scale])
@@ -60,7 +61,7 @@ def start(pose: Float[Array, "3"], trust: Trust) -> Estimate:
 
 
 def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> Estimate:
-    """After the wheels have `travelled` [m, by the encoders] and the gyro `turned` [rad]."""
+    """The estimate after the encoders have counted `travelled` [m] and the gyro `turned` [rad]."""
     x, y, heading, k = jnp.unstack(e.mean)
     ds, middle = k * travelled, heading + 0.5 * turned
     cos, sin = jnp.cos(middle), jnp.sin(middle)
@@ -96,7 +97,7 @@ def correct(
     ranges_m: tuple[float, float],
     trust: Trust,
 ) -> Estimate:
-    """After one range `reading` [m] by the `sensor` at [forward, right, angle] on the body.
+    """The estimate after one range `reading` [m] of the `sensor` at [forward, right, angle].
 
     It counts when the believed map says which wall the ray meets, not a post and nothing unknown
     before it, and when the reading is near what that wall would give.
@@ -140,7 +141,7 @@ def pass_corner(
     thickness_m: float,
     trust: Trust,
 ) -> Estimate:
-    """After the ray of a side `sensor` has `lost` a wall, driving in the direction `along_rad`.
+    """The estimate after a side `sensor` has `lost` its wall, on a straight along `along_rad`.
 
         h = a_s + D cot(psi + alpha),   nu = (nearest corner k cell + t/2) - h
 

@@ -20,13 +20,13 @@ from mime.mouse.strategy import Strategy
 from mime.xla.when import when
 
 SEARCH, RETURN, RACE, DONE, STUCK = range(5)
-"""Phases of a mouse's life."""
+"""The phases of a run."""
 EDGE, CENTRE, TURNED = range(3)
-"""Where a leg ends: entering a cell, at rest in its centre, turned on the spot there."""
+"""Places where a leg ends: at a cell's edge, at rest in its centre, turned on the spot there."""
 
 
 class Plan(NamedTuple):
-    """What the mouse is about; part of the brain's state."""
+    """What the mouse is doing and what it knows; part of the brain's state."""
 
     phase: Int[Array, ""]
     place: Int[Array, ""]
@@ -37,14 +37,14 @@ class Plan(NamedTuple):
     """East, south, west, north at the end of the leg."""
     belief: Belief
     evidence: Float[Array, "3"]
-    """For walls left, ahead and right of the cell to be entered: votes for minus votes against."""
+    """Votes for walls left, ahead and right of the cell to be entered, less votes against."""
     route: Int8[Array, " moves"]
     """Headings of the speed run."""
     straight: Int32[Array, " moves"]
-    """From each move, how many go in the same direction."""
+    """The number of moves from each on that go in the same direction."""
     moves: Int32[Array, ""]
     move: Int32[Array, ""]
-    """Moves of the route, and which is next."""
+    """The number of moves of the route (`moves`), and the next one (`move`)."""
     leg: Leg
     origin: Float[Array, "3"]
     """x, y, heading at the start of the leg."""
@@ -66,7 +66,7 @@ class World(NamedTuple):
 
 
 def standing(world: World, belief: Belief, closed: bool, dtype: Any) -> Plan:
-    """In the start cell, about to leave; its other three sides are known when they are `closed`."""
+    """The plan in the start cell, about to leave; with `closed` its other sides are walls."""
     cell, heading = jnp.asarray(world.start, jnp.int32), jnp.asarray(world.start_heading, jnp.int32)
     for side in (1, 2, 3) if closed else ():
         belief = _note(belief, cell, (heading + side) % 4, jnp.asarray(WALL, jnp.int8))
@@ -119,7 +119,7 @@ def next_leg(plan: Plan, world: World, strategy: Strategy) -> Plan:
 
 
 class Order(NamedTuple):
-    """What a leg is to be: the arguments of `legs.plan`."""
+    """The leg to be planned: the arguments of `legs.plan`."""
 
     kind: Any
     turn: Any
@@ -201,7 +201,7 @@ def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
 
 
 def _race_move(plan: Plan, world: World) -> tuple[Plan, Order]:
-    """Along the route: straights as long as they go, curves, and a stop in the goal."""
+    """The next leg of the route: a whole straight, a curve, or a stop in the goal."""
     profile, cell_size_m = world.race, world.cell_size_m
     v = jnp.asarray(profile.turn_speed_m_per_s, plan.origin.dtype)
     k = jnp.minimum(plan.move, plan.route.shape[0] - 1)

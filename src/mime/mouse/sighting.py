@@ -1,4 +1,4 @@
-"""What the range sensors say of walls: votes for those of the cell ahead, and posts passed."""
+"""What the range sensors tell about walls: votes for those of the cell ahead, posts passed."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from mime.mouse.legs import STRAIGHT
 from mime.mouse.navigator import EDGE, RETURN, Plan
 
 LOOK_M = 0.025
-"""How far before and behind an edge the walls of the cell ahead are looked at."""
+"""The walls of the cell ahead are looked at within this distance of its edge."""
 
 
 def pass_posts(

@@ -1,4 +1,4 @@
-"""From where the mouse is and should be to the volts of its two motors.
+"""Turns where the mouse is and where it should be into the volts of its two motors.
 
     v = v_r cos(e_t) + k_x e_x,   w = w_r + e_y v_r/lambda² + 2 (v_r/lambda + k_t) e_t
     V = k_v w_wheel + k_a w_wheel' + k_p (w_wheel - measured) + k_i integral
@@ -16,7 +16,7 @@ from mime.mouse.legs import Reference
 
 
 class Gains(NamedTuple):
-    """Of the controller. Feed-forward ones come from the motor and the chassis."""
+    """Gains of the controller. Those of the feed-forward come from motor and chassis."""
 
     back_emf_v_s_per_rad: Any
     """k_v at the wheel: the back-EMF."""
@@ -55,7 +55,7 @@ def track(
     gains: Gains,
     dt: Any,
 ) -> WheelCommand:
-    """The volts for this tick; none when `resting`. `measured`: wheel speeds [rad/s]."""
+    """The volts for this tick, 0 when `resting`; `measured` are the wheels' speeds [rad/s]."""
     dx, dy, _ = jnp.unstack(reference.pose - pose)
     cos, sin = jnp.cos(pose[2]), jnp.sin(pose[2])
     ahead, right = cos * dx + sin * dy, cos * dy - sin * dx

@@ -29,7 +29,7 @@ Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class RandomMaze(BaseModel):
-    """A maze to contest rules, the same for the same seed."""
+    """A maze by contest rules, the same for the same seed."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -41,7 +41,7 @@ class RandomMaze(BaseModel):
 
 
 class Speeds(BaseModel):
-    """How fast to drive; what is not given is the mouse's own."""
+    """Speeds of the mouse; what is not given is its own."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -138,7 +138,7 @@ class MouseAssembly(Assembly):
 
 
 def _keyed(key: str, make: Callable[[], Any]) -> Any:
-    """What `make` makes, or its refusal as one of a key."""
+    """What `make` returns; its refusal is blamed on a key."""
     try:
         return make()
     except WrongKeyError:

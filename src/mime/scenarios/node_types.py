@@ -37,7 +37,7 @@ def own_types() -> dict[str, type[Node]]:
 
 
 def plugged_types() -> dict[str, EntryPoint]:
-    """Entry points of other packages' nodes, not yet loaded. MIME's own names win."""
+    """Entry points of other packages' nodes, still to be loaded. MIME's own names win."""
     return {
         entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in own_types()
     }

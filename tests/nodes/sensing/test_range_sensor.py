@@ -245,5 +245,5 @@ def test_what_no_sensor_can_have_is_refused(options, message):
 
 
 def test_a_longer_range_than_the_node_was_built_for_is_refused():
-    with pytest.raises(ParameterError, match="Build it anew"):
+    with pytest.raises(ParameterError, match="Build the node again"):
         sensor().with_params(max_range_m=1.0)

@@ -114,10 +114,10 @@ class DifferentialDriveNode(Node):
             "lateral grip, and an axle that slides sideways has no drive.",
             "In a slip, rolling resistance keeps the value it has without slip.",
             "Walls need model='dynamic' and a friction coefficient.",
-            "Walls act before the tyres in a step: pressed on a wall, the depth (not the force) is "
+            "Walls act before the tyres: for a body pressed on a wall the depth (not the force) is "
             "(1 + n dt (k dt + c_w) / m) times the static one, n points of contact.",
-            "A contact may act up to one step early. It stops 3 m/s at 0.1 kg and 1 ms; the depth "
-            "grows with v sqrt(m/k) and must stay below the wall's thickness.",
+            "A contact may act up to one step early. The depth grows with v sqrt(m/k) and must "
+            "stay below the wall's thickness: it does for 0.1 kg at 3 m/s and 1 ms.",
         ),
         validated_ranges=(
             ValidatedRange("timestep", 1e-4, 1e-1, "s", "kinematic: exact at any"),
@@ -238,16 +238,16 @@ class DifferentialDriveNode(Node):
         return spec
 
     def initial_state(self) -> State:
-        """At rest in the origin; in a maze at the centre of its first cell. Facing x (east)."""
+        """The state at rest facing x (east): in the origin, or in a maze's first cell."""
         return self.state_at(0.0, 0.0) if self.horizontal_walls is None else self.state_at(0.5, 0.5)
 
-    def state_at(self, column: Any, row: Any, heading: Any = 0.0) -> State:
-        """At rest at a column and row in cells (0.5 is the centre of the first) and a heading."""
+    def state_at(self, column: Any, row: Any, heading_rad: Any = 0.0) -> State:
+        """The state at rest at a place in cells: (0.5, 0.5) is the centre of the first one."""
         state = super().initial_state()
         place = {
             "x": column * self.cell_size_m,
             "y": row * self.cell_size_m,
-            "heading": heading,
+            "heading": heading_rad,
         }
         return state | {
             name: jnp.asarray(value, state[name].dtype) for name, value in place.items()

@@ -42,7 +42,7 @@ class EncoderNode(Node):
         discretisation=("The angle is sampled once per step; nothing is integrated.",),
         assumptions=(
             "Ticks are evenly spaced, and none is missed at any speed.",
-            "The shaft starts at the index mark unless initial_state is told otherwise.",
+            "The shaft starts at the index mark unless the initial state says otherwise.",
         ),
         limitations=(
             "The count is a float: exact to 2^24 ticks in single and 2^53 in double precision.",

@@ -184,7 +184,7 @@ class RangeSensorNode(Node):
         if needed is not None and needed > (given or needed):
             reach = f"= {self.max_range_m} reaches {needed} wall lines, the node looks at {given}"
             yield Problem(
-                ("max_range_m",), reach, f"Build it anew with crossings_per_axis={needed}"
+                ("max_range_m",), reach, f"Build the node again with crossings_per_axis={needed}"
             )
 
     def _order(self, smaller: str, larger: str) -> Iterator[Problem]:
@@ -320,7 +320,7 @@ class RangeSensorNode(Node):
         """True distances, clipped, of all sensors turned by the first of `turns`, then the next.
 
         Heading and place on the body meet in one product of matrices, since XLA's CPU compiler
-        would otherwise work out the heading's sine and cosine anew for every ray.
+        would otherwise work out the heading's sine and cosine again for every ray.
         """
         pose = jnp.asarray(pose)
         count = len(turns)

@@ -158,8 +158,8 @@ def _grid(cell: Any, thickness: Any, max_range: Any, count: int | None, dtype: A
         if any(isinstance(length, jax.core.Tracer) for length in lengths):
             raise ParameterError(
                 "ray casting: cell_size_m, wall_thickness_m or max_range_m is traced, so the "
-                "number of crossings cannot be worked out. Give crossings_per_axis = crossings_within("
-                "smallest cell, largest thickness, largest range)"
+                "number of crossings cannot be worked out. Give crossings_per_axis = "
+                "crossings_within(smallest cell, largest thickness, largest range)"
             )
         count = crossings_within(*lengths)
     cell, thickness, max_range = (jnp.asarray(length, dtype) for length in lengths)

@@ -156,15 +156,15 @@ def test_an_arm_of_three_joints_follows_by_position_alone():
 REFUSALS = {
     "out of reach": (
         {"waypoints_m": [*CORNERS, [0.0, -0.9, 0.3]]},
-        r"waypoints_m\[3\] = \[0.0, -0.9, 0.3\] m is out of reach: .* comes within \d+ mm and",
+        r"is out of reach at waypoints_m\[3\] = \[0.0, -0.9, 0.3\] m: .* comes within \d+ mm and",
     ),
     "out of reach between": (
         {"waypoints_m": [[0.3, 0.0, 0.35], [-0.3, 0.0, 0.35]]},
-        r"waypoints_m\[0\] to waypoints_m\[1\], after \d+ mm, = .* is out of reach",
+        r"out of reach at waypoints_m\[0\] to waypoints_m\[1\], after \d+ mm = ",
     ),
     "circle out of reach": (
         {"circle": {**CIRCLE, "radius_m": 0.5}},
-        r"circle at 0 degrees = \[0.5, -0.34, 0.32\] m is out of reach",
+        r"circle is out of reach at 0 degrees = \[0.5, -0.34, 0.32\] m",
     ),
     "too fast": (
         {
@@ -186,7 +186,7 @@ REFUSALS = {
     ),
     "the same twice": (
         {"waypoints_m": [CORNERS[0], CORNERS[0]]},
-        r"waypoints_m\[0\] and waypoints_m\[1\] must not be the same",
+        r"got waypoints_m\[0\] and waypoints_m\[1\] the same",
     ),
     "unknown key": (
         {"circle": {"center": [0, 0, 0]}},
@@ -201,7 +201,7 @@ REFUSALS = {
     ),
     "link": (
         {"waypoints_m": CORNERS, "end_effector_link_name": "tol"},
-        "end_effector_link_name: no link is named 'tol'; the links are base_link",
+        "end_effector_link_name must be a link of the arm, got 'tol'; it has 'base_link'",
     ),
     "speed": (
         {"waypoints_m": CORNERS, "speed_m_per_s": 0.0},
@@ -245,12 +245,12 @@ HASTE = "\nacceleration_m_per_s2 = 100.0\njerk_m_per_s3 = 1e5"
         (
             "0.05, -0.34",
             "0.95, -0.34",
-            "17: nodes.path.waypoints_m: waypoints_m[1] = [0.95, -0.34, ",
+            "17: nodes.path.waypoints_m: ",
         ),
         (
             "speed_m_per_s = 0.1",
             f"speed_m_per_s = 9{HASTE}",
-            "16: nodes.path.speed_m_per_s: speed_m_per_s",
+            "16: nodes.path.speed_m_per_s: ",
         ),
         (
             '"node:path"',

@@ -83,7 +83,7 @@ def straight_segments(waypoints_m: Any) -> list[PathSegment]:
     points = np.asarray(waypoints_m, dtype=float)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) < 2:
         expected = "must be two or more positions [x, y, z]"
-        raise _refusal("waypoints_m", f"{expected}, got shape {points.shape}")
+        raise _refusal("waypoints_m", message=f"{expected}, got shape {points.shape}")
     return [_straight(k, *points[k : k + 2]) for k in range(len(points) - 1)]
 
 
@@ -91,12 +91,14 @@ def _straight(k: int, start: np.ndarray, end: np.ndarray) -> PathSegment:
     length = float(np.linalg.norm(end - start))
     if not length > 0:
         both = f"waypoints_m[{k}] and waypoints_m[{k + 1}]"
-        raise _refusal("waypoints_m", "must not be the same point", label=both)
+        raise _refusal(
+            "waypoints_m", message=f"must differ from one to the next, got {both} the same"
+        )
 
     def name(part: float) -> str:
         if part in (0.0, 1.0):
             return f"waypoints_m[{k + round(part)}]"
-        return f"waypoints_m[{k}] to waypoints_m[{k + 1}], after {1e3 * part * length:.0f} mm,"
+        return f"waypoints_m[{k}] to waypoints_m[{k + 1}], after {1e3 * part * length:.0f} mm"
 
     return PathSegment(length, lambda part: start + part * (end - start), name, "waypoints_m")
 
@@ -109,7 +111,7 @@ def circular_segment(circle: Mapping[str, Any]) -> PathSegment:
     for key in circle:
         if key not in _CIRCLE:
             known = f"{nearest(key, _CIRCLE)} (it has {quoted(_CIRCLE)})"
-            raise _refusal("circle", f"has no {key!r}{known}")
+            raise _refusal("circle", message=f"has no {key!r}{known}")
     values = {**_CIRCLE, **circle}
     for key, shape in (("centre_m", (3,)), ("radius_m", ()), ("normal", (3,)), ("turns", ())):
         try:
@@ -118,13 +120,13 @@ def circular_segment(circle: Mapping[str, Any]) -> PathSegment:
             values[key] = np.array(np.nan)
         if values[key].shape != shape or not np.all(np.isfinite(values[key])):
             got = repr(circle[key]) if key in circle else "nothing"
-            raise _refusal(
-                "circle", f"must be numbers of shape {shape}, got {got}", f"circle.{key}"
-            )
+            raise _refusal("circle", key, message=f"must be numbers of shape {shape}, got {got}")
     centre, radius, normal, turns = values.values()
     if not (radius > 0 and turns > 0 and np.any(normal)):
         got = f"{radius:g}, {turns:g} and {normal.tolist()}"
-        raise _refusal("circle", f"needs radius_m > 0, turns > 0 and a normal not zero, got {got}")
+        raise _refusal(
+            "circle", message=f"needs radius_m > 0, turns > 0 and a normal not zero, got {got}"
+        )
     normal = normal / np.linalg.norm(normal)
     axis = np.eye(3)[0 if abs(normal[0]) < 0.99 else 1]
     e_1 = axis - (axis @ normal) * normal
@@ -136,13 +138,11 @@ def circular_segment(circle: Mapping[str, Any]) -> PathSegment:
         return centre + radius * (np.cos(phi) * e_1 + np.sin(phi) * e_2)
 
     length = float(2.0 * np.pi * turns * radius)
-    return PathSegment(
-        length, at, lambda part: f"circle at {360.0 * turns * part:.0f} degrees", "circle"
-    )
+    return PathSegment(length, at, lambda part: f"{360.0 * turns * part:.0f} degrees", "circle")
 
 
-def _refusal(argument: str, message: str, label: str | None = None) -> ParameterError:
-    return ParameterError("", [Problem((argument,), message, label=label)])
+def _refusal(*place: str, message: str) -> ParameterError:
+    return ParameterError("", [Problem(place, message)])
 
 
 def tool_path(
@@ -162,7 +162,7 @@ def tool_path(
     q = np.asarray(posture_rad, dtype=float)
     if q.shape != (tree.num_joints,):
         expected = f"must be {tree.num_joints} joint angles"
-        raise _refusal("posture_rad", f"{expected}, got {posture_rad!r}")
+        raise _refusal("posture_rad", message=f"{expected}, got {posture_rad!r}")
     offset = np.asarray(end_effector_offset_in_link, dtype=float)
     base = np.asarray(base_pose_world, dtype=float)
 
@@ -213,8 +213,7 @@ def _out_of_reach(
     place = np.round(segment.at(part), 4).tolist()
     return _refusal(
         segment.source,
-        f"= {place} m is out of reach: with the tool held as in `posture_rad` the arm comes within "
-        f"{1e3 * float(found.position_error_m):.3g} mm and {float(found.angle_error_rad):.3g} rad "
-        "of it. Move it, or choose another posture",
-        segment.name(part),
+        message=f"is out of reach at {segment.name(part)} = {place} m: with the tool held as in "
+        f"posture_rad the arm comes within {1e3 * float(found.position_error_m):.3g} mm and "
+        f"{float(found.angle_error_rad):.3g} rad of it. Move it, or choose another posture",
     )

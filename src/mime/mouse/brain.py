@@ -1,6 +1,7 @@
 """MIME-NODE-130: the mouse's brain, from ticks, ranges and a gyro to the volts of two motors."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -72,6 +73,13 @@ _STATE_FIELDS = {
 """Unit and meaning of each field of the state."""
 
 
+def _part(kind: type, **options: Any) -> Any:
+    """A field that takes a value of that kind, or the table that describes one."""
+    return eqx.field(
+        converter=lambda given: kind(**given) if isinstance(given, Mapping) else given, **options
+    )
+
+
 class MouseBrainNode(Node):
     """Searches an unknown maze for its goal, returns, and races along the best way it has seen.
 
@@ -128,10 +136,14 @@ class MouseBrainNode(Node):
         "", shape=None, doc="1 at the goal's cells, else 0"
     )
     start: Float[Array, "3"] = parameter("", shape=(3,), doc="row, column and heading (0 to 3)")
-    explore: SpeedProfile = eqx.field(default_factory=SpeedProfile)
-    race: SpeedProfile = eqx.field(default_factory=SpeedProfile)
+    gains: Gains = _part(Gains)
+    """Gains of the wheels' control; `build_mouse` works them out from motor and chassis."""
+    explore: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    """Speeds of search and return."""
+    race: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    """Speeds of the speed run."""
     strategy: Strategy = eqx.field(default_factory=Strategy)
-    gains: Gains = eqx.field(default=None)
+    """Decides where to go."""
     sensor_poses_body: Float[Any, "s 3"] = parameter(
         "m", shape=None, folds=True, default=SENSOR_POSES, doc="front, pairs left and right"
     )
@@ -141,7 +153,9 @@ class MouseBrainNode(Node):
         "1/turn", above=0.0, default=TICKS_PER_TURN, doc="of the wheel"
     )
     pivot_rate_rad_per_s: Scalar = parameter("rad/s", above=0.0, default=8.0, doc="on the spot")
-    pivot_acceleration_rad_per_s2: Scalar = parameter("rad/s²", above=0.0, default=100.0, doc="")
+    pivot_acceleration_rad_per_s2: Scalar = parameter(
+        "rad/s²", above=0.0, default=100.0, doc="on the spot"
+    )
     cell_size_m: float = option(default=0.18)
     wall_thickness_m: float = option(default=0.012)
     range_m: tuple[float, float] = option(default=(0.01, 0.15))
@@ -153,7 +167,8 @@ class MouseBrainNode(Node):
     """Left and right, the ones that see the walls of the next cell."""
     side_sensors: tuple[int, int] = option(default=(1, 2))
     """Left and right, the ones that look square at the walls beside the mouse."""
-    trust: Trust = option(default=Trust())
+    trust: Trust = _part(Trust, default=Trust(), static=True)
+    """Standard deviations of the filter."""
 
     def boundary_input_spec(self) -> dict[str, Input]:
         s = np.shape(self.sensor_poses_body)[0]
@@ -216,18 +231,9 @@ class MouseBrainNode(Node):
     def world(self) -> World:
         rows, cols = self.goals.shape
         start = self.start.astype(jnp.int32)
-        return World(
-            rows,
-            cols,
-            self.cell_size_m,
-            start[:2],
-            start[2],
-            self.goals > 0.5,
-            self.explore,
-            self.race,
-            self.pivot_rate_rad_per_s,
-            self.pivot_acceleration_rad_per_s2,
-        )
+        place = rows, cols, self.cell_size_m, start[:2], start[2], self.goals > 0.5
+        pivot = self.pivot_rate_rad_per_s, self.pivot_acceleration_rad_per_s2
+        return World(*place, self.explore, self.race, *pivot)
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """One tick: estimate, look, go on along the leg, drive."""

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime._text import quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.s_curve import check_limits
 from mime.control.tool_path import (
@@ -152,8 +153,8 @@ class ToolPathNode(Node):
         for joint, speed, limit in zip(tree.joint_names, qd, np.asarray(tree.velocity_limits)):
             if speed > limit:
                 message = (
-                    f"= {float(self.speed_m_per_s):g} m/s would turn {joint!r} at {speed:.3g} "
-                    f"rad/s, its limit is {limit:.3g} rad/s"
+                    f"must be lower: {float(self.speed_m_per_s):g} m/s would turn {joint!r} at "
+                    f"{speed:.3g} rad/s, its limit is {limit:.3g} rad/s"
                 )
                 hint = (
                     "Go slower, or keep the path away from where the arm stretches out or its "
@@ -226,9 +227,8 @@ def _segments(waypoints_m: Any, circle: Any) -> list[PathSegment]:
 
 def _known_link(tree: KinematicTree, name: str) -> str:
     if name not in tree.frame_names:
-        message = f"no link is named {name!r}; the links are {', '.join(tree.frame_names)}"
-        place = ("end_effector_link_name",)
-        raise ParameterError("", [Problem(place, message, label="end_effector_link_name:")])
+        message = f"must be a link of the arm, got {name!r}; it has {quoted(tree.frame_names)}"
+        raise ParameterError("", [Problem(("end_effector_link_name",), message)])
     return name
 
 

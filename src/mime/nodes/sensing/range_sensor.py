@@ -182,7 +182,9 @@ class RangeSensorNode(Node):
             yield from self._order("max_range_m", "ir_a_m")
         needed, given = self._crossings_needed(), self.crossings_per_axis
         if needed is not None and needed > (given or needed):
-            reach = f"= {self.max_range_m} reaches {needed} wall lines, the node looks at {given}"
+            reach = (
+                f"reaches {needed} wall lines at {self.max_range_m} m, the node looks at {given}"
+            )
             yield Problem(
                 ("max_range_m",), reach, f"Build the node again with crossings_per_axis={needed}"
             )

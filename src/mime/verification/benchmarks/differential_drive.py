@@ -90,26 +90,28 @@ MOTIONS = {
 @benchmark(
     140,
     "Arc, spin and straight line",
-    **ALGORITHM,
-    fault=Fault("left and right wheel exchanged", _swapped_wheels),
-    configuration=ROLLING
-    | {
-        "speed_m_per_s": [v for v, _ in MOTIONS.values()],
-        "turn_rate_rad_per_s": [w for _, w in MOTIONS.values()],
-        "heading_rad": 0.3,
-        "timestep_s": 5e-3,
-        "steps": 400,
-    },
-    reference="Constant v and w: a circle of radius v/w about a point beside the axle, or a line.",
-    procedure=(
-        "Drive 400 steps at constant wheel speeds, (v ± W w/2)/r.",
-        "Compare position and heading after each step with the closed form.",
-    ),
-    covers=("wheel speeds to motion, left and right, forwards and backwards", "exact arcs"),
-    excludes=("speeds that vary (MIME-VER-142)", "torques (MIME-VER-143)"),
+    DifferentialDriveNode,
+    Fault("left and right wheel exchanged", _swapped_wheels),
 )
-def arcs(Drive: Subject) -> Iterator[Finding]:
-    """x = v/w (sin(theta + w t) - sin theta),   y = v/w (cos theta - cos(theta + w t))"""
+def arcs(
+    Drive,
+    *,
+    rolling=ROLLING,
+    speed_m_per_s=[v for v, _ in MOTIONS.values()],
+    turn_rate_rad_per_s=[w for _, w in MOTIONS.values()],
+    heading_rad=0.3,
+    timestep_s=5e-3,
+    steps=400,
+):
+    """x = v/w (sin(theta + w t) - sin theta),   y = v/w (cos theta - cos(theta + w t))
+
+    Reference: Constant v and w: a circle of radius v/w about a point beside the axle, or a line.
+    Procedure:
+    1. Drive 400 steps at constant wheel speeds, (v ± W w/2)/r.
+    2. Compare position and heading after each step with the closed form.
+    Covers: wheel speeds to motion, left and right, forwards and backwards; exact arcs
+    Excludes: speeds that vary (MIME-VER-142); torques (MIME-VER-143)
+    """
     steps, dt, theta = 400, 5e-3, 0.3
     t = dt * np.arange(1, steps + 1)
     for name, (v, w) in MOTIONS.items():
@@ -135,20 +137,19 @@ def arcs(Drive: Subject) -> Iterator[Finding]:
         )
 
 
-@benchmark(
-    141,
-    "The circle closes",
-    **ALGORITHM,
-    fault=scaled("track_width_m", 1.01),
-    configuration=ROLLING
-    | {"speed_m_per_s": 0.8, "turn_rate_rad_per_s": -7.0, "steps": [1, 3, 1000]},
-    reference="After 2 π / |w| the body is back where it began, turned once.",
-    procedure=("Drive once round in 1, 3 and 1000 steps.", "Look at the gap."),
-    covers=("exact arcs at any step, a full turn in one step included",),
-    excludes=("speeds that vary (MIME-VER-142)",),
-)
-def circle(Drive: Subject) -> Iterator[Finding]:
-    """(x, y)(2 π / |w|) = (x, y)(0)"""
+@benchmark(141, "The circle closes", DifferentialDriveNode, scaled("track_width_m", 1.01))
+def circle(
+    Drive, *, rolling=ROLLING, speed_m_per_s=0.8, turn_rate_rad_per_s=-7.0, steps=(1, 3, 1000)
+):
+    """(x, y)(2 π / |w|) = (x, y)(0)
+
+    Reference: After 2 π / |w| the body is back where it began, turned once.
+    Procedure:
+    1. Drive once round in 1, 3 and 1000 steps.
+    2. Look at the gap.
+    Covers: exact arcs at any step, a full turn in one step included
+    Excludes: speeds that vary (MIME-VER-142)
+    """
     v, w = 0.8, -7.0
     for steps in (1, 3, 1000):
         dt = 2 * np.pi / abs(w) / steps
@@ -183,25 +184,27 @@ def _along_the_old_heading(Drive: Subject) -> Subject:
 @benchmark(
     142,
     "A clothoid",
-    **ALGORITHM,
-    fault=Fault("each step straight along the heading at its start", _along_the_old_heading),
-    configuration=ROLLING
-    | {
-        "speed_m_per_s": 0.5,
-        "turn_rate_growth_rad_per_s2": 12.0,
-        "duration_s": 1.5,
-        "steps": [50, 100, 200, 400],
-    },
-    reference="SciPy's Fresnel integrals: x + i y = v ∫ e^{i g t²/2} dt.",
-    procedure=(
-        "Drive at constant speed with the turn rate of each step's middle.",
-        "Fit the order of the error of the end point.",
-    ),
-    covers=("the order in the step where the turn rate varies",),
-    excludes=("the turn rate's own sampling, which is up to the driver",),
+    DifferentialDriveNode,
+    Fault("each step straight along the heading at its start", _along_the_old_heading),
 )
-def clothoid(Drive: Subject) -> Iterator[Finding]:
-    """x + i y = v ∫ e^{i g t²/2} dt"""
+def clothoid(
+    Drive,
+    *,
+    rolling=ROLLING,
+    speed_m_per_s=0.5,
+    turn_rate_growth_rad_per_s2=12.0,
+    duration_s=1.5,
+    steps=(50, 100, 200, 400),
+):
+    """x + i y = v ∫ e^{i g t²/2} dt
+
+    Reference: SciPy's Fresnel integrals: x + i y = v ∫ e^{i g t²/2} dt.
+    Procedure:
+    1. Drive at constant speed with the turn rate of each step's middle.
+    2. Fit the order of the error of the end point.
+    Covers: the order in the step where the turn rate varies
+    Excludes: the turn rate's own sampling, which is up to the driver
+    """
     v, growth, T = 0.5, 12.0, 1.5
     scale = np.sqrt(np.pi / growth)
     S, C = scipy.special.fresnel(T / scale)
@@ -228,27 +231,28 @@ COUNTS = (500, 1000, 2000)
 RATIOS = {"equal wheels": (1.0, 1.0), "unequal wheels": (1.05, 0.97)}
 
 
-@benchmark(
-    143,
-    "Chassis under wheel torques",
-    **ALGORITHM,
-    fault=halved("wheel_inertia_kg_m2"),
-    configuration=ROLLING
-    | CHASSIS
-    | {"wheel_torques_n_m": [2e-3, 1.2e-3], "wheel_radius_ratio": [1.05, 0.97], "timestep_s": 1e-3},
-    reference="Constant torques: (m + J_l + J_r) v' + W/2 (J_l - J_r) w' = tau_l/r_l + tau_r/r_r, "
-    "W/2 (J_l - J_r) v' + (Iz + W²/4 (J_l + J_r)) w' = W/2 (tau_l/r_l - tau_r/r_r) with "
-    "J_i = J_w/r_i². Varying torques: SciPy's `solve_ivp`, tolerance 1e-11.",
-    procedure=(
-        "Drive 300 steps at constant torques; compare velocities with v' t and w' t.",
-        "Drive 1 s at sinusoidal torques; compare the end point with SciPy's.",
-        "Halve the step twice and fit the order of the error.",
-    ),
-    covers=("masses and inertias, wheels of equal and unequal size", "the order of a step"),
-    excludes=("slip (MIME-VER-144)", "rolling resistance (in the tests)"),
-)
-def chassis(Drive: Subject) -> Iterator[Finding]:
-    """(m + 2 J_w/r²) v' = (tau_l + tau_r)/r,   (Iz + J_w W²/(2 r²)) w' = W (tau_l - tau_r)/(2 r)"""
+@benchmark(143, "Chassis under wheel torques", DifferentialDriveNode, halved("wheel_inertia_kg_m2"))
+def chassis(
+    Drive,
+    *,
+    rolling=ROLLING,
+    chassis=CHASSIS,
+    wheel_torques_n_m=(2e-3, 1.2e-3),
+    wheel_radius_ratio=(1.05, 0.97),
+    timestep_s=1e-3,
+):
+    """(m + 2 J_w/r²) v' = (tau_l + tau_r)/r,   (Iz + J_w W²/(2 r²)) w' = W (tau_l - tau_r)/(2 r)
+
+    Reference: Constant torques: (m + J_l + J_r) v' + W/2 (J_l - J_r) w' = tau_l/r_l + tau_r/r_r,
+    W/2 (J_l - J_r) v' + (Iz + W²/4 (J_l + J_r)) w' = W/2 (tau_l/r_l - tau_r/r_r) with J_i =
+    J_w/r_i². Varying torques: SciPy's `solve_ivp`, tolerance 1e-11.
+    Procedure:
+    1. Drive 300 steps at constant torques; compare velocities with v' t and w' t.
+    2. Drive 1 s at sinusoidal torques; compare the end point with SciPy's.
+    3. Halve the step twice and fit the order of the error.
+    Covers: masses and inertias, wheels of equal and unequal size; the order of a step
+    Excludes: slip (MIME-VER-144); rolling resistance (in the tests)
+    """
     timesteps, curves = tuple(1.0 / n for n in COUNTS), {}
     for name, ratio in RATIOS.items():
         node = dynamic(Drive, wheel_radius_ratio=ratio)

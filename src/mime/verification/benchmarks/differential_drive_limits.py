@@ -25,22 +25,26 @@ G = 9.80665
 
 
 @benchmark(
-    144,
-    "Slip limit of the tyres",
-    **ALGORITHM,
-    fault=scaled("friction_coefficient", 1e3),
-    configuration=ROLLING | CHASSIS | {"friction_coefficient": [0.1, 1.0, 2.0], "timestep_s": 1e-3},
-    reference="Coulomb's law at two tyres that share the weight: they hold while "
-    "tau <= mu m g r/2 (1 + 2 J_w/(m r²)), and give mu m g/2 each beyond.",
-    procedure=(
-        "Drive at three times the torque of the limit for 100 steps: speeds in closed form.",
-        "Drive at 0.999 and 1.001 of it for 10 steps: no slip, and slip.",
-    ),
-    covers=("where tyres let go, and what they give then, straight ahead",),
-    excludes=("sideways slip and the friction circle (in the tests)",),
+    144, "Slip limit of the tyres", DifferentialDriveNode, scaled("friction_coefficient", 1e3)
 )
-def slip(Drive: Subject) -> Iterator[Finding]:
-    """v' = mu g,   J_w w_i' = tau - mu m g r/2   beyond the limit;   r w_i = v below it"""
+def slip(
+    Drive,
+    *,
+    rolling=ROLLING,
+    chassis=CHASSIS,
+    friction_coefficient=(0.1, 1.0, 2.0),
+    timestep_s=1e-3,
+):
+    """v' = mu g,   J_w w_i' = tau - mu m g r/2   beyond the limit;   r w_i = v below it
+
+    Reference: Coulomb's law at two tyres that share the weight: they hold while tau <= mu m g r/2
+    (1 + 2 J_w/(m r²)), and give mu m g/2 each beyond.
+    Procedure:
+    1. Drive at three times the torque of the limit for 100 steps: speeds in closed form.
+    2. Drive at 0.999 and 1.001 of it for 10 steps: no slip, and slip.
+    Covers: where tyres let go, and what they give then, straight ahead
+    Excludes: sideways slip and the friction circle (in the tests)
+    """
     t = 1e-3 * np.arange(1, 101)
     for mu in (0.1, 1.0, 2.0):
         node = dynamic(Drive, friction_coefficient=mu)
@@ -133,32 +137,34 @@ def _crash(node: DifferentialDriveNode, *each: Any) -> Any:
 @benchmark(
     145,
     "Nothing tunnels through walls",
-    **ALGORITHM,
-    fault=scaled("wall_stiffness_n_per_m", 1e-3),
-    configuration=ROLLING
-    | CHASSIS
-    | {
-        "friction_coefficient": 1.0,
-        "wall_stiffness_n_per_m": 5e4,
-        "mice": MICE,
-        "mazes": "512 of 3 x 3 cells, each inner wall with probability 0.4",
-        "speed_m_per_s": 3.0,
-        "turn_rate_rad_per_s": "within ±20",
-        "timestep_s": 1e-3,
-        "steps": STEPS,
-    },
-    reference="Brute force: the body's outline, sampled every 2 mm, against every wall and post. "
-    "The axle's midpoint moves 3 mm a step at most, and a wall is 12 mm thick.",
-    procedure=(
-        "Start 512 mice at 3 m/s anywhere in their cells, in any direction, spinning (seed 7).",
-        "After each of 150 steps, look whether the body, shrunk by 3 mm, overlaps a wall.",
-    ),
-    covers=("walls and posts hit by sides and corners at any angle",),
-    excludes=("the force of a crash", "mice thinner than a step"),
+    DifferentialDriveNode,
+    scaled("wall_stiffness_n_per_m", 1e-3),
     kind="independent code",
 )
-def tunnelling(Drive: Subject) -> Iterator[Finding]:
-    """depth < 3 mm,   at v dt = 3 mm and walls of 12 mm"""
+def tunnelling(
+    Drive,
+    *,
+    rolling=ROLLING,
+    chassis=CHASSIS,
+    friction_coefficient=1.0,
+    wall_stiffness_n_per_m=5e4,
+    mice=MICE,
+    mazes="512 of 3 x 3 cells, each inner wall with probability 0.4",
+    speed_m_per_s=3.0,
+    turn_rate_rad_per_s="within ±20",
+    timestep_s=1e-3,
+    steps=STEPS,
+):
+    """depth < 3 mm,   at v dt = 3 mm and walls of 12 mm
+
+    Reference: Brute force: the body's outline, sampled every 2 mm, against every wall and post. The
+    axle's midpoint moves 3 mm a step at most, and a wall is 12 mm thick.
+    Procedure:
+    1. Start 512 mice at 3 m/s anywhere in their cells, in any direction, spinning (seed 7).
+    2. After each of 150 steps, look whether the body, shrunk by 3 mm, overlaps a wall.
+    Covers: walls and posts hit by sides and corners at any angle
+    Excludes: the force of a crash; mice thinner than a step
+    """
     rng = np.random.default_rng(7)
     horizontal = (rng.uniform(size=(MICE, 4, 3)) < 0.4).astype(float)
     vertical = (rng.uniform(size=(MICE, 3, 4)) < 0.4).astype(float)

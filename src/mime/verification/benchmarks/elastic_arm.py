@@ -88,30 +88,31 @@ STIFFNESSES = (1e5, 1e7, 1e9)
 @benchmark(
     126,
     "A stiff spring is the rigid arm",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=Fault("no spring stiffer than 1e4 N·m/rad", _softened),
-    configuration={
-        "model": "planar_arm_3link",
-        "rotor_inertia_kg_m2": ROTOR,
-        "inserted_inertia_kg_m2": 1e-9,
-        "stiffness_n_m_per_rad": STIFFNESSES,
-        "commanded_joint_torques_n_m": [4.0, 2.0, 1.0],
-        "timestep_s": DT,
-        "steps": 500,
-    },
-    reference="The rigid arm with the rotors on the diagonal of M: the limit k -> infinity. A "
-    "torque tau winds a spring up by tau/k.",
-    procedure=(
-        "Start with the springs wound up by the arm's weight; backward Euler for the springs.",
-        "Run 0.5 s under constant torques and compare the joint angles with the rigid arm's.",
-        "Do so for three stiffnesses and for both models of the joint.",
-    ),
-    covers=("the limit of both models of an elastic joint", "springs far too stiff for the step"),
-    excludes=("what a soft spring does (MIME-VER-125, 128)",),
+    RobotArmNode,
+    Fault("no spring stiffer than 1e4 N·m/rad", _softened),
 )
-def stiff(Arm: Subject) -> Iterator[Finding]:
-    """q(t; k) - q(t; inf) = O(tau/k)"""
+def stiff(
+    Arm,
+    *,
+    model="planar_arm_3link",
+    rotor_inertia_kg_m2=ROTOR,
+    inserted_inertia_kg_m2=1e-9,
+    stiffness_n_m_per_rad=STIFFNESSES,
+    commanded_joint_torques_n_m=(4.0, 2.0, 1.0),
+    timestep_s=DT,
+    steps=500,
+):
+    """q(t; k) - q(t; inf) = O(tau/k)
+
+    Reference: The rigid arm with the rotors on the diagonal of M: the limit k -> infinity. A torque
+    tau winds a spring up by tau/k.
+    Procedure:
+    1. Start with the springs wound up by the arm's weight; backward Euler for the springs.
+    2. Run 0.5 s under constant torques and compare the joint angles with the rigid arm's.
+    3. Do so for three stiffnesses and for both models of the joint.
+    Covers: the limit of both models of an elastic joint; springs far too stiff for the step
+    Excludes: what a soft spring does (MIME-VER-125, 128)
+    """
     q, inputs = np.array([0.4, -0.3, 0.5]), {"commanded_joint_torques": np.array([4.0, 2.0, 1.0])}
     body = arm(Arm, planar())
     rigid = rollout(body, at_rest(body, joint_angles=q), inputs, 500)["joint_angles"]
@@ -144,33 +145,31 @@ def stiff(Arm: Subject) -> Iterator[Finding]:
 
 
 @benchmark(
-    127,
-    "A spring far too stiff for the step",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=halved("joint_stiffness_n_m_per_rad"),
-    configuration={
-        "pendulum_mass_kg": 5.0,
-        "pendulum_length_m": 1.0,
-        "rotor_inertia_kg_m2": 1e-5,
-        "inserted_inertia_kg_m2": 1e-5,
-        "stiffness_n_m_per_rad": 1e6,
-        "commanded_joint_torque_n_m": 20.0,
-        "timestep_s": DT,
-        "steps": 5000,
-    },
-    reference="The rigid pendulum, and x = -u/k: a light rotor hands its torque on. The spring "
-    "swings at sqrt(k/(J + I_f)), 224 rad a step.",
-    procedure=(
-        "Start the pendulum moving, its spring swinging, and run 5 s under a constant torque.",
-        "Compare the angle with the rigid pendulum's.",
-        "Compare the deflection's running mean over 100 steps with -u/k.",
-    ),
-    covers=("stability at any stiffness, both rules for the spring",),
-    excludes=("the swing itself, which such a step does not resolve",),
+    127, "A spring far too stiff for the step", RobotArmNode, halved("joint_stiffness_n_m_per_rad")
 )
-def far_too_stiff(Arm: Subject) -> Iterator[Finding]:
-    """mean(x) = -u/k,   q = q_rigid,   at sqrt(k/(J + I_f)) dt = 224"""
+def far_too_stiff(
+    Arm,
+    *,
+    pendulum_mass_kg=5.0,
+    pendulum_length_m=1.0,
+    rotor_inertia_kg_m2=1e-5,
+    inserted_inertia_kg_m2=1e-5,
+    stiffness_n_m_per_rad=1e6,
+    commanded_joint_torque_n_m=20.0,
+    timestep_s=DT,
+    steps=5000,
+):
+    """mean(x) = -u/k,   q = q_rigid,   at sqrt(k/(J + I_f)) dt = 224
+
+    Reference: The rigid pendulum, and x = -u/k: a light rotor hands its torque on. The spring
+    swings at sqrt(k/(J + I_f)), 224 rad a step.
+    Procedure:
+    1. Start the pendulum moving, its spring swinging, and run 5 s under a constant torque.
+    2. Compare the angle with the rigid pendulum's.
+    3. Compare the deflection's running mean over 100 steps with -u/k.
+    Covers: stability at any stiffness, both rules for the spring
+    Excludes: the swing itself, which such a step does not resolve
+    """
     u, k = 20.0, 1e6
     inputs = {"commanded_joint_torques": np.array([u])}
     moving = {"joint_angles": [0.5], "joint_velocities": [0.2]}
@@ -201,34 +200,30 @@ K = np.array([200.0, 100.0, 50.0])
 RELEASED = {"joint_angles": [1.2, 0.3, -0.2], "joint_deflections": [0.05, -0.05, 0.1]}
 
 
-@benchmark(
-    128,
-    "Energy of a free elastic arm",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=halved("joint_stiffness_n_m_per_rad"),
-    configuration={
-        "model": "planar_arm_3link",
-        "rotor_inertia_kg_m2": ROTOR,
-        "inserted_inertia_kg_m2": 1e-12,
-        "stiffness_n_m_per_rad": K,
-        "start_rad": RELEASED["joint_angles"],
-        "deflections_rad": RELEASED["joint_deflections"],
-        "duration_s": 2.0,
-        "timestep_s": 1e-4,
-    },
-    reference="E = q̇ᵀ M q̇ / 2 + Σ m_i g z_i + Σ J θ̇² / 2 + Σ k x² / 2 of three bars, rotors and "
-    "springs, which is constant.",
-    procedure=(
-        "Release the arm with wound springs; neither torque nor damping.",
-        "Look at E at 1000 times within 2 s, over the swing of the potential energy.",
-        "Double the step twice and fit the order of the largest error.",
-    ),
-    covers=("springs, rotors and links as one conservative system, both models",),
-    excludes=("damping", "the inserted body's own energy, 1e-12 kg·m²"),
-)
-def energy(Arm: Subject) -> Iterator[Finding]:
-    """E = q̇ᵀ M q̇ / 2 + V(q) + Σ J θ̇² / 2 + Σ k x² / 2 = constant,   θ = q - x"""
+@benchmark(128, "Energy of a free elastic arm", RobotArmNode, halved("joint_stiffness_n_m_per_rad"))
+def energy(
+    Arm,
+    *,
+    model="planar_arm_3link",
+    rotor_inertia_kg_m2=ROTOR,
+    inserted_inertia_kg_m2=1e-12,
+    stiffness_n_m_per_rad=K,
+    start_rad=RELEASED["joint_angles"],
+    deflections_rad=RELEASED["joint_deflections"],
+    duration_s=2.0,
+    timestep_s=1e-4,
+):
+    """E = q̇ᵀ M q̇ / 2 + V(q) + Σ J θ̇² / 2 + Σ k x² / 2 = constant,   θ = q - x
+
+    Reference: E = q̇ᵀ M q̇ / 2 + Σ m_i g z_i + Σ J θ̇² / 2 + Σ k x² / 2 of three bars, rotors and
+    springs, which is constant.
+    Procedure:
+    1. Release the arm with wound springs; neither torque nor damping.
+    2. Look at E at 1000 times within 2 s, over the swing of the potential energy.
+    3. Double the step twice and fit the order of the largest error.
+    Covers: springs, rotors and links as one conservative system, both models
+    Excludes: damping; the inserted body's own energy, 1e-12 kg·m²
+    """
     everies, curves = (20, 10, 5), {}
     timesteps = tuple(2e-3 / every for every in everies)
     for model in MODELS:

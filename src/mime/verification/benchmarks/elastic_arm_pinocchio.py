@@ -157,35 +157,36 @@ _accelerations = jit_folding(_accelerate, compiler_options=QUICK)
 @benchmark(
     125,
     "Elastic arm against Pinocchio",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=halved("joint_stiffness_n_m_per_rad"),
-    configuration={
-        "model": "desktop_arm_6axis",
-        "gravity_m_per_s2": GRAVITY,
-        "stiffness_n_m_per_rad": K,
-        "spring_damping_n_m_s": V,
-        "friction_n_m_s": FRICTION,
-        "rotor_inertia_kg_m2": ROTOR,
-        "gear_ratio": GEAR,
-        "inserted_inertia_kg_m2": BALL,
-        "states": STATES,
-    },
-    reference="Pinocchio's `aba`. `inserted_body`: its model has a joint and a ball more before "
-    "each elastic joint. `sea`: its rigid arm under the springs' torques, and the rotors by "
-    "J θ̈ = tau - f θ̇ + k x + v ẋ.",
-    procedure=(
-        "Draw 20 states and torques (seeds 0 to 19).",
-        "Compare the accelerations of links and deflections, over the largest of them.",
-        "Do so with springs in all joints and in three of six, for both models.",
-    ),
-    covers=("the equations of both models of an elastic joint", "rigid beside elastic joints"),
-    excludes=("steps in time (MIME-VER-126 to 128)", "wrenches from outside (in the tests)"),
-    needs=("pinocchio",),
+    RobotArmNode,
+    halved("joint_stiffness_n_m_per_rad"),
     kind="independent code",
+    needs=("pinocchio",),
 )
-def accelerations(Arm: Subject) -> Iterator[Finding]:
-    """M(q) q̈ + c + g = -k x - v ẋ,   J θ̈ = tau - f θ̇ + k x + v ẋ,   x = q - θ"""
+def accelerations(
+    Arm,
+    *,
+    model="desktop_arm_6axis",
+    gravity_m_per_s2=GRAVITY,
+    stiffness_n_m_per_rad=K,
+    spring_damping_n_m_s=V,
+    friction_n_m_s=FRICTION,
+    rotor_inertia_kg_m2=ROTOR,
+    gear_ratio=GEAR,
+    inserted_inertia_kg_m2=BALL,
+    states=STATES,
+):
+    """M(q) q̈ + c + g = -k x - v ẋ,   J θ̈ = tau - f θ̇ + k x + v ẋ,   x = q - θ
+
+    Reference: Pinocchio's `aba`. `inserted_body`: its model has a joint and a ball more before each
+    elastic joint. `sea`: its rigid arm under the springs' torques, and the rotors by J θ̈ = tau - f
+    θ̇ + k x + v ẋ.
+    Procedure:
+    1. Draw 20 states and torques (seeds 0 to 19).
+    2. Compare the accelerations of links and deflections, over the largest of them.
+    3. Do so with springs in all joints and in three of six, for both models.
+    Covers: the equations of both models of an elastic joint; rigid beside elastic joints
+    Excludes: steps in time (MIME-VER-126 to 128); wrenches from outside (in the tests)
+    """
     for model, reference in (("sea", _series), ("inserted_body", _inserted)):
         for label, elastic in ELASTIC.items():
             drawn = [random_motion(seed, len(elastic)) for seed in range(STATES)]

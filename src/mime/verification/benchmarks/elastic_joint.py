@@ -95,24 +95,25 @@ CASES: dict[str, tuple[float, dict[str, float]]] = {
 @benchmark(
     130,
     "Exact steps of the elastic joint",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT | {"inserted_inertia_kg_m2": 1e-5, "cases": ", ".join(CASES), "steps": 200},
-    reference="SciPy's exponential of the joint's equations, x' = A x + B (u, f), torques held "
-    "constant over each step.",
-    procedure=(
-        "Start from x2 = 0.3, x2' = -0.2, x1 = 0.05, x1' = 0.4 (rad, rad/s).",
-        "Drive 200 steps by random torques of motor and load (seed 0).",
-        "Compare all four states, each over its largest value, in six cases and both models.",
-    ),
-    covers=("`integrator='exact'` at any step, damping, stiffness and gear, both models",),
-    excludes=("hardening and backlash, which have no matrix", "the other integrators"),
+    ElasticJointNode,
+    halved("stiffness_n_m_per_rad"),
     kind="independent code",
 )
-def exact_steps(Joint: Subject) -> Iterator[Finding]:
+def exact_steps(
+    Joint, *, joint_parameters=JOINT, inserted_inertia_kg_m2=1e-5, cases=", ".join(CASES), steps=200
+):
     """x(t + dt) = e^{A dt} x(t) + ∫ e^{A s} B (u, f) ds
 
     A and B from (I + I_f) x1'' + I x2'' = -k x1 - v x1' + f,   I x1'' + (I + J) x2'' = u + f.
+
+    Reference: SciPy's exponential of the joint's equations, x' = A x + B (u, f), torques held
+    constant over each step.
+    Procedure:
+    1. Start from x2 = 0.3, x2' = -0.2, x1 = 0.05, x1' = 0.4 (rad, rad/s).
+    2. Drive 200 steps by random torques of motor and load (seed 0).
+    3. Compare all four states, each over its largest value, in six cases and both models.
+    Covers: `integrator='exact'` at any step, damping, stiffness and gear, both models
+    Excludes: hardening and backlash, which have no matrix; the other integrators
     """
     for I_f in (None, 1e-5):
         for case, (dt, changes) in CASES.items():
@@ -144,19 +145,19 @@ def _error_of_exact_steps(
     return largest((ours - truth) / np.max(np.abs(truth), axis=0))
 
 
-@benchmark(
-    134,
-    "Momentum of the elastic joint",
-    **ALGORITHM,
-    fault=halved("output_inertia_kg_m2"),
-    configuration=JOINT | {"inserted_inertia_kg_m2": 1e-2, "timestep_s": 1e-3, "steps": 2000},
-    reference="The sum of all torques times the step: J x2' + I y' has no other source.",
-    procedure=("Drive 2000 steps by random torques (seed 1).", "Compare after each step."),
-    covers=("action and reaction of the spring, both models",),
-    excludes=("energy (MIME-VER-135)",),
-)
-def momentum(Joint: Subject) -> Iterator[Finding]:
-    """J x2' + I y' = ∫ (u + f) dt"""
+@benchmark(134, "Momentum of the elastic joint", ElasticJointNode, halved("output_inertia_kg_m2"))
+def momentum(
+    Joint, *, joint_parameters=JOINT, inserted_inertia_kg_m2=1e-2, timestep_s=1e-3, steps=2000
+):
+    """J x2' + I y' = ∫ (u + f) dt
+
+    Reference: The sum of all torques times the step: J x2' + I y' has no other source.
+    Procedure:
+    1. Drive 2000 steps by random torques (seed 1).
+    2. Compare after each step.
+    Covers: action and reaction of the spring, both models
+    Excludes: energy (MIME-VER-135)
+    """
     torques = np.random.default_rng(1).normal(size=(2000, 2))
     for I_f in (None, 1e-2):
         states = run(joint(Joint, I_f), torques)
@@ -172,31 +173,28 @@ def momentum(Joint: Subject) -> Iterator[Finding]:
         )
 
 
-@benchmark(
-    135,
-    "Energy balance of the elastic joint",
-    **ALGORITHM,
-    fault=halved("damping_n_m_s"),
-    configuration=JOINT
-    | {
-        "inserted_inertia_kg_m2": 1e-2,
-        "motor_torque_n_m": 0.7,
-        "external_torque_n_m": -0.4,
-        "steps": 2000,
-        "timestep_s": "1e-2 (implicit), 1e-3 (exact)",
-    },
-    reference="E = (J x2'² + I y'² + I_f x1'² + k x1²) / 2 grows by the torques' work less what "
-    "the damper takes.",
-    procedure=(
-        "Start with x1 = 0.1 rad, x2' = 0.3 rad/s; run 2000 steps under constant torques.",
-        "Midpoint rule: its own sum of v x1'² at the middle of the steps, so equal to rounding.",
-        "Exact solution: the damper's loss by Simpson's rule on the samples.",
-    ),
-    covers=("work, loss and storage of both models; `energy` of the node",),
-    excludes=("hardening and backlash", "backward Euler, which loses energy"),
-)
-def energy_balance(Joint: Subject) -> Iterator[Finding]:
-    """E(t) - E(0) = ∫ u dx2 + ∫ f dy - ∫ v x1'² dt"""
+@benchmark(135, "Energy balance of the elastic joint", ElasticJointNode, halved("damping_n_m_s"))
+def energy_balance(
+    Joint,
+    *,
+    joint_parameters=JOINT,
+    inserted_inertia_kg_m2=1e-2,
+    motor_torque_n_m=0.7,
+    external_torque_n_m=-0.4,
+    steps=2000,
+    timestep_s="1e-2 (implicit), 1e-3 (exact)",
+):
+    """E(t) - E(0) = ∫ u dx2 + ∫ f dy - ∫ v x1'² dt
+
+    Reference: E = (J x2'² + I y'² + I_f x1'² + k x1²) / 2 grows by the torques' work less what the
+    damper takes.
+    Procedure:
+    1. Start with x1 = 0.1 rad, x2' = 0.3 rad/s; run 2000 steps under constant torques.
+    2. Midpoint rule: its own sum of v x1'² at the middle of the steps, so equal to rounding.
+    3. Exact solution: the damper's loss by Simpson's rule on the samples.
+    Covers: work, loss and storage of both models; `energy` of the node
+    Excludes: hardening and backlash; backward Euler, which loses energy
+    """
     limits = {"implicit": (1e-2, 1e-12, "rounding"), "exact": (1e-3, 1e-9, "Simpson's rule, dt⁴")}
     J, I, k, v = JOINT.values()
     u, f = 0.7, -0.4
@@ -230,36 +228,30 @@ def energy_balance(Joint: Subject) -> Iterator[Finding]:
             )
 
 
-@benchmark(
-    139,
-    "A stiff elastic joint",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT
-    | {
-        "stiffness_n_m_per_rad": 1e6,
-        "damping_n_m_s": 0.01,
-        "rotor_inertia_kg_m2": [0.1, 1e-6],
-        "inserted_inertia_kg_m2": 1e-5,
-        "motor_torque_n_m": 3.0,
-        "timestep_s": 1e-3,
-        "steps": LONGEST,
-    },
-    reference="The rigid motion u t² / (2 (I + J)), and the static deflection -u I / ((I + J) k). "
-    "For the order of the midpoint rule: the exact steps of a soft joint.",
-    procedure=(
-        "Run 20 s from rest under a constant torque; with J = 1e-6 a step is 48 periods.",
-        "Compare the output's angle with the rigid motion, the mean deflection with the static.",
-        "On the soft joint, halve the step three times and fit the midpoint rule's order.",
-    ),
-    covers=(
-        "stability at any stiffness, exact and midpoint rule",
-        "the order of the midpoint rule",
-    ),
-    excludes=("the swing's phase, which such a step does not resolve",),
-)
-def stiff_joint(Joint: Subject) -> Iterator[Finding]:
-    """y = u t² / (2 (I + J)),   mean(x1) = -u I / ((I + J) k),   at any sqrt(k/(mu + I_f)) dt"""
+@benchmark(139, "A stiff elastic joint", ElasticJointNode, halved("stiffness_n_m_per_rad"))
+def stiff_joint(
+    Joint,
+    *,
+    joint_parameters=JOINT,
+    stiffness_n_m_per_rad=1e6,
+    damping_n_m_s=0.01,
+    rotor_inertia_kg_m2=(0.1, 1e-6),
+    inserted_inertia_kg_m2=1e-5,
+    motor_torque_n_m=3.0,
+    timestep_s=1e-3,
+    steps=LONGEST,
+):
+    """y = u t² / (2 (I + J)),   mean(x1) = -u I / ((I + J) k),   at any sqrt(k/(mu + I_f)) dt
+
+    Reference: The rigid motion u t² / (2 (I + J)), and the static deflection -u I / ((I + J) k).
+    For the order of the midpoint rule: the exact steps of a soft joint.
+    Procedure:
+    1. Run 20 s from rest under a constant torque; with J = 1e-6 a step is 48 periods.
+    2. Compare the output's angle with the rigid motion, the mean deflection with the static.
+    3. On the soft joint, halve the step three times and fit the midpoint rule's order.
+    Covers: stability at any stiffness, exact and midpoint rule; the order of the midpoint rule
+    Excludes: the swing's phase, which such a step does not resolve
+    """
     u, k, I = 3.0, 1e6, JOINT["output_inertia_kg_m2"]
     t = 1e-3 * np.arange(1, LONGEST + 1)
     for integrator in ("exact", "implicit"):

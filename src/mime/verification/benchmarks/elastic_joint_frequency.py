@@ -31,21 +31,26 @@ def response(J: float, I: float, k: float, v: float, I_f: float, s: np.ndarray) 
 @benchmark(
     136,
     "Transfer functions of the elastic joint",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT
-    | {"inserted_inertia_kg_m2": [0.0, 1e-2], "frequencies_rad_per_s": "81 from 0.1 to 1000"},
-    reference="Cramer's rule on the joint's two equations at s = i w.",
-    procedure=(
-        "Solve C (s - A)⁻¹ B of the node's `state_space` at 81 frequencies.",
-        "Evaluate the polynomials of `transfer_function` there.",
-        "Compare both with Cramer's rule: rotor and output, by motor and by load.",
-    ),
-    covers=("`state_space` and `transfer_function`, with and without an inserted body",),
-    excludes=("python-control's own arithmetic (in the tests)",),
+    ElasticJointNode,
+    halved("stiffness_n_m_per_rad"),
 )
-def transfer_functions(Joint: Subject) -> Iterator[Finding]:
-    """((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f"""
+def transfer_functions(
+    Joint,
+    *,
+    joint_parameters=JOINT,
+    inserted_inertia_kg_m2=(0.0, 1e-2),
+    frequencies_rad_per_s="81 from 0.1 to 1000",
+):
+    """((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f
+
+    Reference: Cramer's rule on the joint's two equations at s = i w.
+    Procedure:
+    1. Solve C (s - A)⁻¹ B of the node's `state_space` at 81 frequencies.
+    2. Evaluate the polynomials of `transfer_function` there.
+    3. Compare both with Cramer's rule: rotor and output, by motor and by load.
+    Covers: `state_space` and `transfer_function`, with and without an inserted body
+    Excludes: python-control's own arithmetic (in the tests)
+    """
     (J, I, k, v), s = JOINT.values(), 1j * W
     for I_f in (0.0, 1e-2):
         truth = response(J, I, k, v, I_f, s)
@@ -80,21 +85,23 @@ def zeros(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
 @benchmark(
     137,
     "Resonance, anti-resonance and critical damping",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT | {"damping_n_m_s": "0, or 0.99 and 1.01 of the critical one"},
-    reference="Closed forms of `elastic_joint_analysis`: sqrt(k/mu), sqrt(k/I), sqrt(k/J), "
-    "2 sqrt(k mu), mu = I J / (I + J).",
-    procedure=(
-        "Poles: eigenvalues of A; zeros: generalised eigenvalues of Rosenbrock's pencil.",
-        "A body of 1e9 kg·m² is as good as a locked output.",
-        "Look whether poles are complex just below and just above the critical damping.",
-    ),
-    covers=("what the closed forms say of the node's `state_space`",),
-    excludes=("inserted bodies (MIME-VER-133)",),
+    ElasticJointNode,
+    halved("stiffness_n_m_per_rad"),
 )
-def resonances(Joint: Subject) -> Iterator[Finding]:
-    """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)"""
+def resonances(
+    Joint, *, joint_parameters=JOINT, damping_n_m_s="0, or 0.99 and 1.01 of the critical one"
+):
+    """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)
+
+    Reference: Closed forms of `elastic_joint_analysis`: sqrt(k/mu), sqrt(k/I), sqrt(k/J), 2 sqrt(k
+    mu), mu = I J / (I + J).
+    Procedure:
+    1. Poles: eigenvalues of A; zeros: generalised eigenvalues of Rosenbrock's pencil.
+    2. A body of 1e9 kg·m² is as good as a locked output.
+    3. Look whether poles are complex just below and just above the critical damping.
+    Covers: what the closed forms say of the node's `state_space`
+    Excludes: inserted bodies (MIME-VER-133)
+    """
     J, I, k, _ = JOINT.values()
     A, B, C, _ = (np.asarray(m) for m in joint(Joint, damping_n_m_s=0.0).state_space())
     heavy = joint(Joint, damping_n_m_s=0.0, output_inertia_kg_m2=1e9)

@@ -49,30 +49,32 @@ def _digits(name: str, values: list[float], printed: list[str]) -> Measurement:
 @benchmark(
     131,
     "What an inserted body changes",
-    **ALGORITHM,
-    fault=halved("rotor_inertia_kg_m2"),
-    configuration={
-        "J_over_I": [J for J, _ in TABLE],
-        "I_f_over_I": [I_f for _, I_f in TABLE],
-        "damping_ratio": ZETA,
-        "resonance_rad_per_s": 1.0,
-        "timestep_s": 0.01,
-        "duration_s": 200.0,
-    },
-    reference="Four cases worked out to three digits: eps = I_f/mu, the frequency error "
-    "(1 + eps)^(-1/2) - 1, and the largest difference of the two step responses over the static "
-    "deflection, mu = I J / (I + J).",
-    procedure=(
-        "Run both models from rest under a unit torque, 200 s, ten time constants.",
-        "Compare their largest difference, over the static deflection, with the table.",
-        "Compare `inserted_body_error` and `largest_deflection_error` with the table.",
-    ),
-    covers=("that the ratio which counts is I_f/mu, not I_f/I: a light rotor makes it large",),
-    excludes=("damping ratios other than 0.05",),
+    ElasticJointNode,
+    halved("rotor_inertia_kg_m2"),
     kind="published figures",
 )
-def inserted_body(Joint: Subject) -> Iterator[Finding]:
-    """eps = I_f/mu = (I_f/I)(1 + I/J),   w_f/w = (1 + eps)^{-1/2}"""
+def inserted_body(
+    Joint,
+    *,
+    J_over_I=[J for J, _ in TABLE],
+    I_f_over_I=[I_f for _, I_f in TABLE],
+    damping_ratio=ZETA,
+    resonance_rad_per_s=1.0,
+    timestep_s=0.01,
+    duration_s=200.0,
+):
+    """eps = I_f/mu = (I_f/I)(1 + I/J),   w_f/w = (1 + eps)^{-1/2}
+
+    Reference: Four cases worked out to three digits: eps = I_f/mu, the frequency error (1 +
+    eps)^(-1/2) - 1, and the largest difference of the two step responses over the static
+    deflection, mu = I J / (I + J).
+    Procedure:
+    1. Run both models from rest under a unit torque, 200 s, ten time constants.
+    2. Compare their largest difference, over the static deflection, with the table.
+    3. Compare `inserted_body_error` and `largest_deflection_error` with the table.
+    Covers: that the ratio which counts is I_f/mu, not I_f/I: a light rotor makes it large
+    Excludes: damping ratios other than 0.05
+    """
     eps, frequency, deflection = (list(column) for column in zip(*TABLE.values()))
     errors = [analysis.inserted_body_error(J, 1.0, I_f, ZETA) for J, I_f in TABLE]
     yield _digits("eps", [float(e.eps) for e in errors], eps)
@@ -118,19 +120,21 @@ def _stiffer_with_a_body(Joint: Subject) -> Subject:
 @benchmark(
     132,
     "Convergence in the inserted inertia",
-    **ALGORITHM,
-    fault=Fault("the inserted body's spring stiffer by 0.1 %", _stiffer_with_a_body),
-    configuration=JOINT | {"timestep_s": 1e-3, "steps": 3000, "motor_torque_n_m": 1.0},
-    reference="The joint itself, which the inserted body approaches: error ~ I_f.",
-    procedure=(
-        "Run 3 s from rest under a unit torque, with I_f = 1e-5, 1e-6, 1e-7 and without a body.",
-        "Fit the order of the largest difference of deflections.",
-    ),
-    covers=("that both models are one in the limit",),
-    excludes=("large bodies (MIME-VER-131)",),
+    ElasticJointNode,
+    Fault("the inserted body's spring stiffer by 0.1 %", _stiffer_with_a_body),
 )
-def convergence(Joint: Subject) -> Iterator[Finding]:
-    """max |x1(t; I_f) - x1(t; 0)| ~ I_f"""
+def convergence(
+    Joint, *, joint_parameters=JOINT, timestep_s=1e-3, steps=3000, motor_torque_n_m=1.0
+):
+    """max |x1(t; I_f) - x1(t; 0)| ~ I_f
+
+    Reference: The joint itself, which the inserted body approaches: error ~ I_f.
+    Procedure:
+    1. Run 3 s from rest under a unit torque, with I_f = 1e-5, 1e-6, 1e-7 and without a body.
+    2. Fit the order of the largest difference of deflections.
+    Covers: that both models are one in the limit
+    Excludes: large bodies (MIME-VER-131)
+    """
     torques = np.tile([1.0, 0.0], (3000, 1))
     exact = run(joint(Joint), torques)["deflection"]
     inertias = (1e-5, 1e-6, 1e-7)
@@ -152,27 +156,26 @@ def convergence(Joint: Subject) -> Iterator[Finding]:
 
 
 @benchmark(
-    133,
-    "Frequency law of the inserted body",
-    **ALGORITHM,
-    fault=halved("inserted_inertia_kg_m2"),
-    configuration=JOINT
-    | {
-        "damping_n_m_s": 0.0,
-        "rotor_inertia_kg_m2": [5.0, 0.05, 0.1],
-        "inserted_inertia_kg_m2": [5e-2, 5e-3, 1e-5],
-    },
-    reference="w_f = w (1 + I_f/mu)^(-1/2), w = sqrt(k/mu): after ten such periods an undamped "
-    "swing is back where it began.",
-    procedure=(
-        "Compare the poles of both models' `state_space` with the law.",
-        "Release the joint with x1 = 0.1 rad and run ten periods of the law in 640 steps.",
-    ),
-    covers=("poles and steps of both models", "`inserted_body_error` and `resonance`"),
-    excludes=("damping",),
+    133, "Frequency law of the inserted body", ElasticJointNode, halved("inserted_inertia_kg_m2")
 )
-def frequency_law(Joint: Subject) -> Iterator[Finding]:
-    """w_f/w = (1 + I_f/mu)^{-1/2}"""
+def frequency_law(
+    Joint,
+    *,
+    joint_parameters=JOINT,
+    damping_n_m_s=0.0,
+    rotor_inertia_kg_m2=(5.0, 0.05, 0.1),
+    inserted_inertia_kg_m2=(5e-2, 5e-3, 1e-5),
+):
+    """w_f/w = (1 + I_f/mu)^{-1/2}
+
+    Reference: w_f = w (1 + I_f/mu)^(-1/2), w = sqrt(k/mu): after ten such periods an undamped swing
+    is back where it began.
+    Procedure:
+    1. Compare the poles of both models' `state_space` with the law.
+    2. Release the joint with x1 = 0.1 rad and run ten periods of the law in 640 steps.
+    Covers: poles and steps of both models; `inserted_body_error` and `resonance`
+    Excludes: damping
+    """
     I, k = JOINT["output_inertia_kg_m2"], JOINT["stiffness_n_m_per_rad"]
     for J, I_f in ((5.0, 5e-2), (0.05, 5e-3), (0.1, 1e-5)):
         case, values = f"J = {J:g}, I_f = {I_f:g}", {"rotor_inertia_kg_m2": J, "damping_n_m_s": 0.0}
@@ -205,28 +208,30 @@ GAIN = np.array([[-100.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
 @benchmark(
     138,
     "Flexible pendulum under PD control",
-    **ALGORITHM,
-    fault=halved("inserted_inertia_kg_m2"),
-    configuration=JOINT
-    | {
-        "inserted_inertia_kg_m2": 1e-5,
-        "kp_n_m_per_rad": 100.0,
-        "kd_n_m_s": 1.0,
-        "duration_s": 10.0,
-    },
-    reference="The difference of the two models in Jiminy's example of a flexible pendulum, from "
-    "SciPy's matrix exponential: 4.667e-7 rad in x1, 9.20e-8 rad in x2.",
-    procedure=(
-        "Compare `state_space` of both models with their equations.",
-        "Close the loop u = -100 x2 - x2' and start with x1' = 0.1 rad/s.",
-        "Compare the largest differences of the models within 10 s with the figures.",
-    ),
-    covers=("`state_space` of both models", "how far apart the models are in a known example"),
-    excludes=("Jiminy's own trajectory (in the tests, where Jiminy is installed)",),
+    ElasticJointNode,
+    halved("inserted_inertia_kg_m2"),
     kind="published figures",
 )
-def flexible_pendulum(Joint: Subject) -> Iterator[Finding]:
-    """x' = (A + B K) x,   u = -100 x2 - x2'"""
+def flexible_pendulum(
+    Joint,
+    *,
+    joint_parameters=JOINT,
+    inserted_inertia_kg_m2=1e-5,
+    kp_n_m_per_rad=100.0,
+    kd_n_m_s=1.0,
+    duration_s=10.0,
+):
+    """x' = (A + B K) x,   u = -100 x2 - x2'
+
+    Reference: The difference of the two models in Jiminy's example of a flexible pendulum, from
+    SciPy's matrix exponential: 4.667e-7 rad in x1, 9.20e-8 rad in x2.
+    Procedure:
+    1. Compare `state_space` of both models with their equations.
+    2. Close the loop u = -100 x2 - x2' and start with x1' = 0.1 rad/s.
+    3. Compare the largest differences of the models within 10 s with the figures.
+    Covers: `state_space` of both models; how far apart the models are in a known example
+    Excludes: Jiminy's own trajectory (in the tests, where Jiminy is installed)
+    """
     paths = []
     for I_f in (None, 1e-5):
         A, B, _, _ = (np.asarray(matrix) for matrix in joint(Joint, I_f).state_space())

@@ -77,31 +77,33 @@ def _batch(build: Build) -> Trajectory:
 @benchmark(
     170,
     "Mice find the goal, return and race",
-    subject=build_mouse,
+    build_mouse,
+    replaced("tyres on ice, friction 0.05", friction_coefficient=0.05),
     node_id="MIME-NODE-130",
-    fault=replaced("tyres on ice, friction 0.05", friction_coefficient=0.05),
-    configuration={
-        "mazes": f"random, 6 x 6 cells, seeds {', '.join(map(str, SEEDS))}",
-        "duration_s": DURATION_S,
-        "timestep_s": 1e-3,
-        "noise_of_ranges_m": NOISE["ranges"]["noise_m"],
-        "noise_of_gyro_rad_per_s": NOISE["gyro"]["noise_rad_per_s"],
-        "bias_of_gyro_rad_per_s": NOISE["gyro"]["bias_rad_per_s"],
-        "wheel_radius_ratio": list(NOISY.values()),
-    },
-    reference="The maze and the body's true pose, which the brain does not know; the ideal time of "
-    "a race from flood fill and speed profile, on quarter circles.",
-    procedure=(
-        "Run a mouse in each of three unseen mazes for 25 s, in volts.",
-        "Run two more in the second maze, with noise and wheels larger or smaller than believed.",
-        "Look at phases, times, contacts with walls and errors of the estimated pose.",
-    ),
-    covers=("brain, motors, wheels, walls and sensors as one graph", "noise, wrong wheels"),
-    excludes=("larger mazes (the contest: 100 mazes of 16 x 16 cells)", "diagonals"),
     kind="requirement",
 )
-def mice(build: Subject) -> Iterator[Finding]:
-    """0 < t_goal < t_home < T,   t_race < 1.5 t_ideal,   no contact,   |p - p_estimated| < 20 mm"""
+def mice(
+    build,
+    *,
+    mazes=f"random, 6 x 6 cells, seeds {', '.join(map(str, SEEDS))}",
+    duration_s=DURATION_S,
+    timestep_s=1e-3,
+    noise_of_ranges_m=NOISE["ranges"]["noise_m"],
+    noise_of_gyro_rad_per_s=NOISE["gyro"]["noise_rad_per_s"],
+    bias_of_gyro_rad_per_s=NOISE["gyro"]["bias_rad_per_s"],
+    wheel_radius_ratio=list(NOISY.values()),
+):
+    """0 < t_goal < t_home < T,   t_race < 1.5 t_ideal,   no contact,   |p - p_estimated| < 20 mm
+
+    Reference: The maze and the body's true pose, which the brain does not know; the ideal time of a
+    race from flood fill and speed profile, on quarter circles.
+    Procedure:
+    1. Run a mouse in each of three unseen mazes for 25 s, in volts.
+    2. Run two more in the second maze, with noise and wheels larger or smaller than believed.
+    3. Look at phases, times, contacts with walls and errors of the estimated pose.
+    Covers: brain, motors, wheels, walls and sensors as one graph; noise, wrong wheels
+    Excludes: larger mazes (the contest: 100 mazes of 16 x 16 cells); diagonals
+    """
     run = batch(build)
     brain, body = run["brain"], run["body"]
     done = brain["phase"][:, -1] == DONE

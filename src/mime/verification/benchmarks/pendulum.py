@@ -44,27 +44,29 @@ def _no_armature(forward_dynamics: Subject) -> Subject:
 @benchmark(
     160,
     "Armature adds to the pendulum's inertia",
-    subject=forward_dynamics,
+    forward_dynamics,
+    Fault("the armature left out", _no_armature),
     node_id="MIME-NODE-102",
-    fault=Fault("the armature left out", _no_armature),
-    configuration=PENDULUM
-    | {
-        "armature_kg_m2": 0.1,
-        "stiffness_n_m_per_rad": 500.0,
-        "gravity_m_per_s2": 0.0,
-        "start_rad": 0.1,
-        "duration_s": 2.0,
-    },
-    reference="SciPy's exponential of q' = w, w' = -k q / (m l² + J).",
-    procedure=(
-        "Integrate our forward dynamics with J on the diagonal of M by SciPy's DOP853, to 1e-12.",
-        "Compare angle and velocity at 201 times.",
-    ),
-    covers=("rotor inertia as armature on the diagonal of M",),
-    excludes=("MIME's own steps (MIME-VER-123 to 129)",),
 )
-def armature(forward_dynamics: Subject) -> Iterator[Finding]:
-    """(m l² + J) q'' = -k q"""
+def armature(
+    forward_dynamics,
+    *,
+    body=PENDULUM,
+    armature_kg_m2=0.1,
+    stiffness_n_m_per_rad=500.0,
+    gravity_m_per_s2=0.0,
+    start_rad=0.1,
+    duration_s=2.0,
+):
+    """(m l² + J) q'' = -k q
+
+    Reference: SciPy's exponential of q' = w, w' = -k q / (m l² + J).
+    Procedure:
+    1. Integrate our forward dynamics with J on the diagonal of M by SciPy's DOP853, to 1e-12.
+    2. Compare angle and velocity at 201 times.
+    Covers: rotor inertia as armature on the diagonal of M
+    Excludes: MIME's own steps (MIME-VER-123 to 129)
+    """
     times = np.linspace(0.0, 2.0, 201)
     A = np.array([[0.0, 1.0], [-500.0 / (5.0 + 0.1), 0.0]])
     truth = np.array([scipy.linalg.expm(A * t) @ [0.1, 0.0] for t in times])
@@ -83,20 +85,22 @@ def _upward_gravity(forward_dynamics: Subject) -> Subject:
 @benchmark(
     161,
     "A plain pendulum by elliptic functions",
-    subject=forward_dynamics,
+    forward_dynamics,
+    Fault("the sign of gravity reversed", _upward_gravity),
     node_id="MIME-NODE-102",
-    fault=Fault("the sign of gravity reversed", _upward_gravity),
-    configuration=PENDULUM | {"gravity_m_per_s2": 9.81, "start_rad": 2.0, "duration_s": 5.0},
-    reference="SciPy's Jacobi elliptic function sn and complete integral K, from rest at 2 rad.",
-    procedure=(
-        "Integrate our forward dynamics by SciPy's DOP853, to 1e-12.",
-        "Compare the angle at 201 times.",
-    ),
-    covers=("gravity on a joint at any angle",),
-    excludes=("several links (MIME-VER-122)", "MIME's own steps (MIME-VER-123 to 129)"),
 )
-def plain_pendulum(forward_dynamics: Subject) -> Iterator[Finding]:
-    """sin(q/2) = k sn(K(k²) - w t, k²),   k = sin(q(0)/2),   w = sqrt(g/l)"""
+def plain_pendulum(
+    forward_dynamics, *, body=PENDULUM, gravity_m_per_s2=9.81, start_rad=2.0, duration_s=5.0
+):
+    """sin(q/2) = k sn(K(k²) - w t, k²),   k = sin(q(0)/2),   w = sqrt(g/l)
+
+    Reference: SciPy's Jacobi elliptic function sn and complete integral K, from rest at 2 rad.
+    Procedure:
+    1. Integrate our forward dynamics by SciPy's DOP853, to 1e-12.
+    2. Compare the angle at 201 times.
+    Covers: gravity on a joint at any angle
+    Excludes: several links (MIME-VER-122); MIME's own steps (MIME-VER-123 to 129)
+    """
     times, k, w = np.linspace(0.0, 5.0, 201), np.sin(1.0), np.sqrt(9.81)
     truth = 2.0 * np.arcsin(
         k * scipy.special.ellipj(scipy.special.ellipk(k**2) - w * times, k**2)[0]

@@ -39,24 +39,18 @@ def read(node: Any, poses: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, values in _read(node, jnp.asarray(poses)).items()}
 
 
-@benchmark(
-    150,
-    "Distance to a long wall",
-    subject=RangeSensorNode,
-    node_id="MIME-NODE-121",
-    fault=halved("wall_thickness_m"),
-    configuration=MAZE | {"cells": [40, 40], "max_range_m": 1.0, "angles_rad": "from -1.4 to 1.4"},
-    reference="d = d_perp / cos φ, d_perp = (cell - thickness)/2 from a cell's centre.",
-    procedure=(
-        "Stand at the centre of a cell beside each outer wall of an open square of 40 cells.",
-        "Read the distance at up to 201 angles φ from the wall's normal, posts not in the way.",
-        "At the centre of a closed cell, facing south, read 0.084 m.",
-    ),
-    covers=("all four walls, flat rays", "the node's pose and its sensor's"),
-    excludes=("posts and corners (MIME-VER-153)", "noise, beams and delays (in the tests)"),
-)
-def long_wall(Sensor: Subject) -> Iterator[Finding]:
-    """d = d_perp / cos φ"""
+@benchmark(150, "Distance to a long wall", RangeSensorNode, halved("wall_thickness_m"))
+def long_wall(Sensor, *, maze=MAZE, cells=(40, 40), max_range_m=1.0, angles_rad="from -1.4 to 1.4"):
+    """d = d_perp / cos φ
+
+    Reference: d = d_perp / cos φ, d_perp = (cell - thickness)/2 from a cell's centre.
+    Procedure:
+    1. Stand at the centre of a cell beside each outer wall of an open square of 40 cells.
+    2. Read the distance at up to 201 angles φ from the wall's normal, posts not in the way.
+    3. At the centre of a closed cell, facing south, read 0.084 m.
+    Covers: all four walls, flat rays; the node's pose and its sensor's
+    Excludes: posts and corners (MIME-VER-153); noise, beams and delays (in the tests)
+    """
     n = 40
     horizontal, vertical = np.zeros((n + 1, n)), np.zeros((n, n + 1))
     horizontal[[0, n]] = vertical[:, [0, n]] = 1.0
@@ -97,20 +91,20 @@ def _wrong_exponent(adc_from_distance: Subject) -> Subject:
 @benchmark(
     154,
     "Infrared counts there and back",
-    subject=adc_from_distance,
+    adc_from_distance,
+    Fault("the exponent larger by 1 %", _wrong_exponent),
     node_id="MIME-NODE-121",
-    fault=Fault("the exponent larger by 1 %", _wrong_exponent),
-    configuration={"a_m": IR[0], "b": IR[1], "c_counts": IR[2], "adc_bits": 12},
-    reference="d = a - (adc - c)^b, worked out for 1000 counts: 0.04494939885 m; and its inverse.",
-    procedure=(
-        "Convert 1000 counts to a distance, and 300 to 2800 counts to distances and back.",
-        "Read 300 poses in a closed cell by 12 bits; compare counts of reading and distance.",
-    ),
-    covers=("`adc_from_distance`, `distance_from_adc`, and quantisation by the node",),
-    excludes=("noise and ambient light (in the tests)",),
 )
-def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
-    """adc = c + (a - d)^{1/b},   d = a - (adc - c)^b"""
+def infrared(adc_from_distance, *, a_m=IR[0], b=IR[1], c_counts=IR[2], adc_bits=12):
+    """adc = c + (a - d)^{1/b},   d = a - (adc - c)^b
+
+    Reference: d = a - (adc - c)^b, worked out for 1000 counts: 0.04494939885 m; and its inverse.
+    Procedure:
+    1. Convert 1000 counts to a distance, and 300 to 2800 counts to distances and back.
+    2. Read 300 poses in a closed cell by 12 bits; compare counts of reading and distance.
+    Covers: `adc_from_distance`, `distance_from_adc`, and quantisation by the node
+    Excludes: noise and ambient light (in the tests)
+    """
     yield Measurement(
         "distance of 1000 counts, error",
         abs(float(distance_from_adc(1000.0, *IR)) - 0.04494939885),
@@ -156,27 +150,29 @@ def _exchanged(estimate_wall: Subject) -> Subject:
 @benchmark(
     155,
     "A wall from two readings",
-    subject=estimate_wall,
+    estimate_wall,
+    Fault("the two sensors exchanged", _exchanged),
     node_id="MIME-NODE-121",
-    fault=Fault("the two sensors exchanged", _exchanged),
-    configuration=MAZE
-    | {
-        "poses": 200,
-        "y_m": "from 0.07 to 0.11",
-        "heading_rad": "within ±0.2",
-        "sensors": "5 and 1",
-    },
-    reference="Two triangles by hand; and a corridor, whose wall is the line y = thickness/2.",
-    procedure=(
-        "Parallel: both sensors look left and read 1 m, so distance 1 m, yaw 0.",
-        "Turned: at ∓√2 m, both looking to -45°, reading 3 and 1 m, so distance 2 m, yaw -45°.",
-        "Read both left sensors of the mouse at 200 poses in a corridor (seed 5).",
-    ),
-    covers=("distance and heading against a wall, with signs",),
-    excludes=("readings with noise", "walls with gaps"),
 )
-def wall_estimate(estimate_wall: Subject) -> Iterator[Finding]:
-    """yaw = -atan2(p2y - p1y, p2x - p1x),   distance = |p2x p1y - p2y p1x| / |p2 - p1|"""
+def wall_estimate(
+    estimate_wall,
+    *,
+    maze=MAZE,
+    poses=200,
+    y_m="from 0.07 to 0.11",
+    heading_rad="within ±0.2",
+    sensors="5 and 1",
+):
+    """yaw = -atan2(p2y - p1y, p2x - p1x),   distance = |p2x p1y - p2y p1x| / |p2 - p1|
+
+    Reference: Two triangles by hand; and a corridor, whose wall is the line y = thickness/2.
+    Procedure:
+    1. Parallel: both sensors look left and read 1 m, so distance 1 m, yaw 0.
+    2. Turned: at ∓√2 m, both looking to -45°, reading 3 and 1 m, so distance 2 m, yaw -45°.
+    3. Read both left sensors of the mouse at 200 poses in a corridor (seed 5).
+    Covers: distance and heading against a wall, with signs
+    Excludes: readings with noise; walls with gaps
+    """
     left, half, r = -np.pi / 2, -np.pi / 4, 2**0.5
     node = RangeSensorNode("range", 1e-3, jnp.ones((2, 12)), jnp.zeros((1, 13)))
     poses = np.random.default_rng(5).uniform([1.0, 0.07, -0.2], [1.1, 0.11, 0.2], (200, 3))

@@ -32,20 +32,20 @@ def _angle_is_constant(cast: Subject) -> Subject:
 @benchmark(
     151,
     "Gradients of a distance",
-    subject=cast_ray,
+    cast_ray,
+    Fault("no gradient through the angle", _angle_is_constant),
     node_id="MIME-NODE-121",
-    fault=Fault("no gradient through the angle", _angle_is_constant),
-    configuration=MAZE | {"max_range_m": 0.3, "angles_rad": "101 from -0.75 to 0.75"},
-    reference="d = D / cos φ to a face at the distance D, φ from its normal, differentiated.",
-    procedure=(
-        "Cast 101 rays from a cell's centre at its east wall; take gradients by `jax.grad`.",
-        "Compare with the closed form by angle, across and along the wall.",
-    ),
-    covers=("gradients by pose of a ray on one face",),
-    excludes=("edges, where a distance jumps", "finiteness at axes and in walls (in the tests)"),
 )
-def gradients(cast: Subject) -> Iterator[Finding]:
-    """∂d/∂φ = d tan φ,   ∂d/∂x = -1/cos φ,   ∂d/∂y = 0"""
+def gradients(cast, *, maze=MAZE, max_range_m=0.3, angles_rad="101 from -0.75 to 0.75"):
+    """∂d/∂φ = d tan φ,   ∂d/∂x = -1/cos φ,   ∂d/∂y = 0
+
+    Reference: d = D / cos φ to a face at the distance D, φ from its normal, differentiated.
+    Procedure:
+    1. Cast 101 rays from a cell's centre at its east wall; take gradients by `jax.grad`.
+    2. Compare with the closed form by angle, across and along the wall.
+    Covers: gradients by pose of a ray on one face
+    Excludes: edges, where a distance jumps; finiteness at axes and in walls (in the tests)
+    """
     horizontal, vertical = np.ones((4, 3)), np.ones((3, 4))
     phi, origin = np.linspace(-0.75, 0.75, 101), np.full(2, 1.5 * CELL)
 
@@ -79,21 +79,21 @@ def _rows_upside_down(cast: Subject) -> Subject:
 @benchmark(
     152,
     "Rays in a turned maze",
-    subject=cast,
+    cast,
+    Fault("horizontal walls counted from the wrong side", _rows_upside_down),
     node_id="MIME-NODE-121",
-    fault=Fault("horizontal walls counted from the wrong side", _rows_upside_down),
-    configuration=MAZE | {"cells": [5, 9], "rays": 2000, "max_range_m": 0.7},
-    reference="The same rays before the turn: a quarter turn clockwise is (x, y) -> (h - y, x).",
-    procedure=(
-        "Cast 2000 rays in a random maze of 5 x 9 cells (seed 2).",
-        "Turn maze and rays by a quarter, four times; compare the distances.",
-    ),
-    covers=("rows against columns, all four directions",),
-    excludes=("mirrored mazes", "what the distances are (MIME-VER-153)"),
     kind="symmetry",
 )
-def turned(cast: Subject) -> Iterator[Finding]:
-    """d(turned ray, turned maze) = d(ray, maze)"""
+def turned(cast, *, maze=MAZE, cells=(5, 9), rays=2000, max_range_m=0.7):
+    """d(turned ray, turned maze) = d(ray, maze)
+
+    Reference: The same rays before the turn: a quarter turn clockwise is (x, y) -> (h - y, x).
+    Procedure:
+    1. Cast 2000 rays in a random maze of 5 x 9 cells (seed 2).
+    2. Turn maze and rays by a quarter, four times; compare the distances.
+    Covers: rows against columns, all four directions
+    Excludes: mirrored mazes; what the distances are (MIME-VER-153)
+    """
     rng = np.random.default_rng(2)
     horizontal, vertical = random_maze(rng, 5, 9)
     origin, angle = rng.random((2000, 2)) * [9 * CELL, 5 * CELL], rng.uniform(-9, 9, 2000)
@@ -155,30 +155,32 @@ THICKNESSES = (WALL, 0.05)
 @benchmark(
     153,
     "Rays against every box of the maze",
-    subject=cast,
+    cast,
+    Fault("angles counted counter-clockwise", _counter_clockwise),
     node_id="MIME-NODE-121",
-    fault=Fault("angles counted counter-clockwise", _counter_clockwise),
-    configuration={
-        "cell_m": CELL,
-        "wall_thickness_m": THICKNESSES,
-        "max_range_m": [0.15, 0.5, 2.0],
-        "cells": [size[:2] for size in SIZES],
-        "share_of_walls": [size[2] for size in SIZES],
-        "rays": "10,000 for each range",
-    },
-    reference="NumPy's slab method on every wall and post as a box: a ray enters a box at the "
-    "last of its entries into the slabs, if that is before the first exit.",
-    procedure=(
-        "Draw four mazes and two thicknesses for each range (seeds 15, 50, 200).",
-        "Cast 1250 rays in each, from within walls and from outside the maze too.",
-        "Compare the distances; count hits and origins in walls, that all was tried.",
-    ),
-    covers=("walls, posts, ranges, origins anywhere",),
-    excludes=("gradients (MIME-VER-151)", "beams of several rays (in the tests)"),
     kind="independent code",
 )
-def boxes(cast: Subject) -> Iterator[Finding]:
-    """d = min over boxes of max(entries into their slabs)"""
+def boxes(
+    cast,
+    *,
+    cell_m=CELL,
+    wall_thickness_m=THICKNESSES,
+    max_range_m=(0.15, 0.5, 2.0),
+    cells=[size[:2] for size in SIZES],
+    share_of_walls=[size[2] for size in SIZES],
+    rays="10,000 for each range",
+):
+    """d = min over boxes of max(entries into their slabs)
+
+    Reference: NumPy's slab method on every wall and post as a box: a ray enters a box at the last
+    of its entries into the slabs, if that is before the first exit.
+    Procedure:
+    1. Draw four mazes and two thicknesses for each range (seeds 15, 50, 200).
+    2. Cast 1250 rays in each, from within walls and from outside the maze too.
+    3. Compare the distances; count hits and origins in walls, that all was tried.
+    Covers: walls, posts, ranges, origins anywhere
+    Excludes: gradients (MIME-VER-151); beams of several rays (in the tests)
+    """
     for max_range in (0.15, 0.5, 2.0):
         rng = np.random.default_rng(int(100 * max_range))
         count = crossings_within(CELL, max(THICKNESSES), max_range)

@@ -95,21 +95,20 @@ def _reversed_axes(Arm: Subject) -> Subject:
 @benchmark(
     120,
     "Forward kinematics in the plane",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=Fault("every joint's axis reversed", _reversed_axes),
-    configuration=SETUP | {"tool_offset_m": 0.2, "configurations": 50},
-    reference="Sums of bars at absolute angles: p_j = p_{j-1} + l_j (cos a_j, sin a_j), "
-    "a_j = q_1 + ... + q_j; a turn by a about -y is (cos a/2, 0, -sin a/2, 0).",
-    procedure=(
-        "Draw 50 configurations within the joint limits (seed 120).",
-        "Compare tool pose and centres of mass from `compute_boundary_fluxes` with the sums.",
-    ),
-    covers=("poses of all links and of a tool with an offset", "signs of joint axes"),
-    excludes=("axes out of the plane (against Pinocchio, in the tests)", "prismatic joints"),
+    RobotArmNode,
+    Fault("every joint's axis reversed", _reversed_axes),
 )
-def forward_kinematics(Arm: Subject) -> Iterator[Finding]:
-    """p_tip = Σ l_j (cos a_j, sin a_j),   a_j = q_1 + ... + q_j"""
+def forward_kinematics(Arm, *, setup=SETUP, tool_offset_m=0.2, configurations=50):
+    """p_tip = Σ l_j (cos a_j, sin a_j),   a_j = q_1 + ... + q_j
+
+    Reference: Sums of bars at absolute angles: p_j = p_{j-1} + l_j (cos a_j, sin a_j), a_j = q_1 +
+    ... + q_j; a turn by a about -y is (cos a/2, 0, -sin a/2, 0).
+    Procedure:
+    1. Draw 50 configurations within the joint limits (seed 120).
+    2. Compare tool pose and centres of mass from `compute_boundary_fluxes` with the sums.
+    Covers: poses of all links and of a tool with an offset; signs of joint axes
+    Excludes: axes out of the plane (against Pinocchio, in the tests); prismatic joints
+    """
     node = Arm("arm", DT, planar(), "link_3", end_effector_offset_in_link=(0.2, 0, 0, 1, 0, 0, 0))
     q = jnp.asarray(angles(50))
     fluxes, truth = _fluxes(node, q), planes(q, jnp.zeros_like(q))
@@ -150,21 +149,21 @@ def _no_parallel_axes(mass_matrix: Subject) -> Subject:
 @benchmark(
     121,
     "Mass matrix in the plane",
-    subject=mass_matrix,
+    mass_matrix,
+    Fault("centres of mass moved to the joints (no parallel axes)", _no_parallel_axes),
     node_id="MIME-NODE-102",
-    fault=Fault("centres of mass moved to the joints (no parallel axes)", _no_parallel_axes),
-    configuration=SETUP | {"configurations": 200},
-    reference="M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i with J_i the Jacobian of bar i's centre of mass "
-    "and S_i that of its absolute angle, in closed form.",
-    procedure=(
-        "Draw 200 configurations within the joint limits (seed 120).",
-        "Compare M with the closed form, with its transpose, and look at its eigenvalues.",
-    ),
-    covers=("the composite-rigid-body algorithm in the plane",),
-    excludes=("rotor inertias (MIME-VER-160)", "other robots (against Pinocchio, in the tests)"),
 )
-def mass_matrix_of_the_plane(mass_matrix: Subject) -> Iterator[Finding]:
-    """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i"""
+def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
+    """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i
+
+    Reference: M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i with J_i the Jacobian of bar i's centre of mass
+    and S_i that of its absolute angle, in closed form.
+    Procedure:
+    1. Draw 200 configurations within the joint limits (seed 120).
+    2. Compare M with the closed form, with its transpose, and look at its eigenvalues.
+    Covers: the composite-rigid-body algorithm in the plane
+    Excludes: rotor inertias (MIME-VER-160); other robots (against Pinocchio, in the tests)
+    """
     q = jnp.asarray(angles(200))
     M = np.asarray(quick_jit(jax.vmap(lambda q: jnp.asarray(mass_matrix(planar(), q))))(q))
     truth = np.asarray(planes(q, jnp.zeros_like(q)).M)
@@ -194,20 +193,22 @@ def _upward_gravity(forward_dynamics: Subject) -> Subject:
 @benchmark(
     122,
     "Accelerations of the released arm",
-    subject=forward_dynamics,
+    forward_dynamics,
+    Fault("the sign of gravity reversed", _upward_gravity),
     node_id="MIME-NODE-102",
-    fault=Fault("the sign of gravity reversed", _upward_gravity),
-    configuration=SETUP | {"states": 200, "joint_velocities_rad_per_s": "normal, deviation 1"},
-    reference="q̈ = -M⁻¹ (c + g) from d'Alembert's principle on the three centres of mass.",
-    procedure=(
-        "Draw 200 configurations (seed 120) and velocities (seed 122).",
-        "Compare forward dynamics without torque with the solution in NumPy.",
-    ),
-    covers=("mass matrix, Coriolis, centrifugal and gravity torques", "the solution by LᵀDL"),
-    excludes=("external wrenches and other robots (against Pinocchio, in the tests)",),
 )
-def released(forward_dynamics: Subject) -> Iterator[Finding]:
-    """q̈ = -M(q)⁻¹ (c(q, q̇) + g(q))"""
+def released(
+    forward_dynamics, *, setup=SETUP, states=200, joint_velocities_rad_per_s="normal, deviation 1"
+):
+    """q̈ = -M(q)⁻¹ (c(q, q̇) + g(q))
+
+    Reference: q̈ = -M⁻¹ (c + g) from d'Alembert's principle on the three centres of mass.
+    Procedure:
+    1. Draw 200 configurations (seed 120) and velocities (seed 122).
+    2. Compare forward dynamics without torque with the solution in NumPy.
+    Covers: mass matrix, Coriolis, centrifugal and gravity torques; the solution by LᵀDL
+    Excludes: external wrenches and other robots (against Pinocchio, in the tests)
+    """
     tree, q = planar(), jnp.asarray(angles(200))
     qd = jnp.asarray(np.random.default_rng(122).normal(size=(200, 3)))
     fall = quick_jit(

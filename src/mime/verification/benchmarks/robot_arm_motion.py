@@ -56,20 +56,17 @@ def _errors(Arm: Subject, *control: Any) -> np.ndarray:
     return np.asarray(q - wanted)
 
 
-@benchmark(
-    123,
-    "Gravity torques hold the arm",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=scaled("gravity_world", -1.0),
-    configuration=SETUP | {"timestep_s": DT, "steps": STEPS, "start_rad": [0.4, -0.7, 0.5]},
-    reference="tau = g(q) = Σ m_i g ∂z_i/∂q of the three bars, so that q̈ = 0.",
-    procedure=("Give each step the gravity torque at its own angles.", "Look at the drift in 2 s."),
-    covers=("sign and size of gravity in a step of the node",),
-    excludes=("motion (MIME-VER-124)",),
-)
-def held(Arm: Subject) -> Iterator[Finding]:
-    """tau = g(q)   =>   q(t) = q(0)"""
+@benchmark(123, "Gravity torques hold the arm", RobotArmNode, scaled("gravity_world", -1.0))
+def held(Arm, *, setup=SETUP, timestep_s=DT, steps=STEPS, start_rad=(0.4, -0.7, 0.5)):
+    """tau = g(q)   =>   q(t) = q(0)
+
+    Reference: tau = g(q) = Σ m_i g ∂z_i/∂q of the three bars, so that q̈ = 0.
+    Procedure:
+    1. Give each step the gravity torque at its own angles.
+    2. Look at the drift in 2 s.
+    Covers: sign and size of gravity in a step of the node
+    Excludes: motion (MIME-VER-124)
+    """
     errors = _errors(Arm, np.zeros(3), np.zeros(3), np.array([0.4, -0.7, 0.5]), 0.0)
     why = "roundings of the torque, 1e-15 N·m, on a bar of 3e-3 kg·m² for 2 s, times 100"
     yield Measurement("drift", largest(errors), limit=1e-10, unit="rad", why=why)
@@ -78,31 +75,32 @@ def held(Arm: Subject) -> Iterator[Finding]:
 @benchmark(
     124,
     "PD control with gravity compensation tracks a sine",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=scaled("gravity_world", -1.0),
-    configuration=SETUP
-    | {
-        "timestep_s": DT,
-        "steps": STEPS,
-        "amplitude_rad": AMPLITUDE,
-        "rate_rad_per_s": RATE,
-        "phase_rad": PHASE,
-        "kp_n_m_per_rad": KP,
-        "kd_n_m_s_per_rad": KD,
-    },
-    reference="The sine itself; gravity torques of the three bars in closed form.",
-    procedure=(
-        "Start on the sine, at its velocity.",
-        "Each step: tau = kp (q* - q) + kd (q̇* - q̇) + g(q).",
-        "Take the RMS of q - q* over 2 s and all joints.",
-    ),
-    covers=("a closed loop over the node's step",),
-    excludes=("MIME's own controllers (tested by themselves)", "limits of effort"),
+    RobotArmNode,
+    scaled("gravity_world", -1.0),
     kind="requirement",
 )
-def tracks(Arm: Subject) -> Iterator[Finding]:
-    """tau = kp (q* - q) + kd (q̇* - q̇) + g(q),   q* = A sin(w t + phi)"""
+def tracks(
+    Arm,
+    *,
+    setup=SETUP,
+    timestep_s=DT,
+    steps=STEPS,
+    amplitude_rad=AMPLITUDE,
+    rate_rad_per_s=RATE,
+    phase_rad=PHASE,
+    kp_n_m_per_rad=KP,
+    kd_n_m_s_per_rad=KD,
+):
+    """tau = kp (q* - q) + kd (q̇* - q̇) + g(q),   q* = A sin(w t + phi)
+
+    Reference: The sine itself; gravity torques of the three bars in closed form.
+    Procedure:
+    1. Start on the sine, at its velocity.
+    2. Each step: tau = kp (q* - q) + kd (q̇* - q̇) + g(q).
+    3. Take the RMS of q - q* over 2 s and all joints.
+    Covers: a closed loop over the node's step
+    Excludes: MIME's own controllers (tested by themselves); limits of effort
+    """
     errors = _errors(Arm, KP, KD, np.zeros(3), AMPLITUDE)
     yield Measurement(
         "RMS of the error",
@@ -116,25 +114,24 @@ def tracks(Arm: Subject) -> Iterator[Finding]:
 @benchmark(
     129,
     "Energy of a frictionless pendulum of three links",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=replaced("a friction of 1e-3 N·m·s/rad in each joint", joint_friction_n_m_s=[1e-3] * 3),
-    configuration=SETUP
-    | {"timestep_s": DT, "steps": 100_000, "start_rad": [-np.pi / 2 + 0.5, 0.2, 0.0]},
-    reference="E = q̇ᵀ M q̇ / 2 + Σ m_i g z_i of the three bars, which is constant.",
-    procedure=(
-        "Release the hanging arm by half a radian: regular motion, as a bound needs.",
-        "Look at E every 100 steps over 100 s, and fit a line to it.",
-        "Halve the step three times and fit the order of the largest error within 10 s.",
-    ),
-    covers=("energy over 1e5 steps", "the order of semi-implicit Euler"),
-    excludes=("chaotic motion, whose energy drifts", "friction and limits"),
+    RobotArmNode,
+    replaced("a friction of 1e-3 N·m·s/rad in each joint", joint_friction_n_m_s=[1e-3] * 3),
 )
-def energy(Arm: Subject) -> Iterator[Finding]:
+def energy(
+    Arm, *, setup=SETUP, timestep_s=DT, steps=100_000, start_rad=(-np.pi / 2 + 0.5, 0.2, 0.0)
+):
     """E = q̇ᵀ M(q) q̇ / 2 + Σ m_i g z_i = constant
 
     M depends on q, so that semi-implicit Euler is not symplectic: the energy swings and drifts,
     both of first order in the step.
+
+    Reference: E = q̇ᵀ M q̇ / 2 + Σ m_i g z_i of the three bars, which is constant.
+    Procedure:
+    1. Release the hanging arm by half a radian: regular motion, as a bound needs.
+    2. Look at E every 100 steps over 100 s, and fit a line to it.
+    3. Halve the step three times and fit the order of the largest error within 10 s.
+    Covers: energy over 1e5 steps; the order of semi-implicit Euler
+    Excludes: chaotic motion, whose energy drifts; friction and limits
     """
     options = {"joint_limit_override": FREE, "joint_friction_n_m_s": np.zeros(3)}
     node = varying(Arm("arm", DT, planar(), "link_3", **options), "joint_friction_n_m_s")

@@ -1,6 +1,6 @@
 """A benchmark measures numbers and holds each to a limit; its fault must make it fail.
 
-    @benchmark(100, "Speed after a torque step", MotorNode, halved("inertia_kg_m2"))
+    @benchmark(100, "Speed after a torque step", MotorNode, scaled("inertia_kg_m2", 0.5))
     def torque_step(Motor, *, motor=REFERENCE, timestep_s=1e-4, commanded_torque_n_m=0.01):
         '''w(t) = tau/b (1 - e^{-b t/J})
 
@@ -231,11 +231,6 @@ def scaled(parameter: str, factor: float) -> Fault:
         return build
 
     return Fault(f"`{parameter}` times {factor:g}", apply)
-
-
-def halved(parameter: str) -> Fault:
-    """The subject built with half of one of its parameters."""
-    return scaled(parameter, 0.5)
 
 
 def replaced(description: str, **values: Any) -> Fault:

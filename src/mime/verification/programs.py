@@ -30,32 +30,29 @@ def rollout(
     every: int = 1,
     dt: float | None = None,
     start: Mapping[str, Any] | None = None,
-    quick: bool = True,
 ) -> dict[str, np.ndarray]:
     """The state after each `every`-th step: fields (samples, ...).
 
     An input is constant, or has a value per sample. `start` holds the fields that do not begin at
-    their initial values, `dt` is the timestep where it is not the node's own, and a program that
-    runs long is better off without `quick`.
+    their initial values, and `dt` is the timestep where it is not the node's own.
 
     `Program.rollout` compiles anew for every timestep and for every number of steps, which a study
     of convergence is made of: it would spend minutes on compiling. Here both are arguments, so
     that a benchmark compiles one program for each model of its subject.
     """
-    dt = node.timestep if dt is None else dt
     room = 4096
     while room < samples:
-        room *= 16
-    state = node.initial_state() | {
-        name: jnp.asarray(value, float) for name, value in (start or {}).items()
-    }
+        room *= 16  # few lengths of arrays, hence few programs
+    begin = {name: jnp.asarray(value, float) for name, value in (start or {}).items()}
     spec = node.boundary_input_spec()
-    series = {
-        name: _filled(value, spec[name].shape, samples, room) for name, value in inputs.items()
-    }
+    series = {name: np.zeros((room, *spec[name].shape)) for name in inputs}
+    for name, value in inputs.items():
+        series[name][:samples] = value
     alike = copy.copy(node)
     object.__setattr__(alike, "timestep", 1.0)  # a constant of the program; `update` is given dt
-    states = _programs[quick](alike, state, series, dt, samples * every, every, room=room)
+    dt = node.timestep if dt is None else dt
+    state = node.initial_state() | begin
+    states = _program(alike, state, series, dt, samples * every, every, room=room)
     return {name: np.asarray(values)[:samples] for name, values in states.items()}
 
 
@@ -63,13 +60,6 @@ def final_state(node: Any, inputs: Mapping[str, Any], steps: int, **options: Any
     """The state after `steps` steps; options as for `rollout`."""
     states = rollout(node, inputs, 1, every=steps, **options)
     return {name: values[0] for name, values in states.items()}
-
-
-def _filled(value: Any, shape: tuple[int, ...], samples: int, room: int) -> np.ndarray:
-    """A value per sample, and zeros up to `room`."""
-    filled = np.zeros((room, *shape))
-    filled[:samples] = value
-    return filled
 
 
 def _rollout(
@@ -85,7 +75,4 @@ def _rollout(
     return jax.lax.fori_loop(0, steps, step, (state, kept))[1]
 
 
-_programs = {
-    quick: jit_folding(_rollout, ("room",), compiler_options=QUICK if quick else {})
-    for quick in (False, True)
-}
+_program = jit_folding(_rollout, ("room",), compiler_options=QUICK)

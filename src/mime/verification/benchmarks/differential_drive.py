@@ -10,16 +10,8 @@ import numpy as np
 import scipy
 
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
-from mime.verification.benchmark import (
-    Convergence,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-    scaled,
-)
-from mime.verification.convergence import order
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, rollout
 
 ROLLING = {"wheel_radius_m": 0.0145, "track_width_m": 0.053}
@@ -28,12 +20,12 @@ R, W = ROLLING.values()
 M, IZ, JW = CHASSIS.values()
 
 
-def kinematic(Drive: Subject) -> Any:
+def kinematic(Drive):
     """Driven by wheel speeds."""
     return Drive("mouse", 1e-3, **ROLLING)
 
 
-def dynamic(Drive: Subject, **changes: Any) -> Any:
+def dynamic(Drive, **changes):
     """Driven by wheel torques."""
     return Drive("mouse", 1e-3, **(ROLLING | CHASSIS | changes), model="dynamic")
 
@@ -57,21 +49,14 @@ class _SwappedWheels(DifferentialDriveNode):
         return super().update(state, dict(zip(boundary_inputs, (right, left))), dt)
 
 
-MOTIONS = {
-    "arc": (0.7, 3.0),
-    "arc backwards": (-0.4, 11.0),
-    "spin": (0.0, -6.0),
-    "line": (1.2, 0.0),
-}
-
-
 @benchmark(140, "Arc, spin and straight line", DifferentialDriveNode, _SwappedWheels)
 def arcs(
     Drive,
     *,
     rolling=ROLLING,
-    speed_m_per_s=tuple(v for v, _ in MOTIONS.values()),
-    turn_rate_rad_per_s=tuple(w for _, w in MOTIONS.values()),
+    motions=("arc", "arc backwards", "spin", "line"),
+    speed_m_per_s=(0.7, -0.4, 0.0, 1.2),
+    turn_rate_rad_per_s=(3.0, 11.0, -6.0, 0.0),
     heading_rad=0.3,
     timestep_s=5e-3,
     steps=400,
@@ -87,7 +72,7 @@ def arcs(
     """
     dt, theta = timestep_s, heading_rad
     t = dt * np.arange(1, steps + 1)
-    for name, v, w in zip(MOTIONS, speed_m_per_s, turn_rate_rad_per_s):
+    for name, v, w in zip(motions, speed_m_per_s, turn_rate_rad_per_s):
         start = {"heading": theta}
         ours = rollout(kinematic(Drive), wheel_speeds(v, w), steps, dt=dt, start=start)
         if w == 0:
@@ -184,15 +169,20 @@ def clothoid(
     what = "error of the end point (m)"
     yield Convergence("timestep (s)", timesteps, what, {"arcs": tuple(errors)}, 2.0)
     for i in range(3):
-        yield Measurement(
-            f"order from {steps[i]} to {steps[i + 1]} steps, distance from 2",
-            abs(order(timesteps[i : i + 2], errors[i : i + 2]) - 2),
+        why = "the fourth-order term at the coarser step"
+        yield order_error(
+            f"order from {steps[i]} to {steps[i + 1]} steps",
+            timesteps[i : i + 2],
+            errors[i : i + 2],
+            2,
             limit=0.02,
-            why="the fourth-order term at the coarser step",
+            why=why,
         )
 
 
-@benchmark(143, "Chassis under wheel torques", DifferentialDriveNode, halved("wheel_inertia_kg_m2"))
+@benchmark(
+    143, "Chassis under wheel torques", DifferentialDriveNode, scaled("wheel_inertia_kg_m2", 0.5)
+)
 def chassis(
     Drive,
     *,
@@ -234,11 +224,9 @@ def chassis(
             why="300 roundings",
         )
         curves[name] = _path_errors(node, by_torque, counts)
-        yield Measurement(
-            f"order of the end point, distance from 1, {name}",
-            abs(order(timesteps, curves[name]) - 1),
-            limit=0.1,
-            why="the second-order term",
+        why = "the second-order term"
+        yield order_error(
+            f"order of the end point, {name}", timesteps, curves[name], 1, limit=0.1, why=why
         )
     what = "error of the end point (m)"
     yield Convergence("timestep (s)", timesteps, what, curves, 1.0)

@@ -12,16 +12,9 @@ import numpy as np
 
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.benchmark import (
-    Convergence,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-)
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.robot_arm import FREE, planar, planes
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
 
 MODELS = ("sea", "inserted_body")
@@ -45,7 +38,7 @@ def pendulum() -> KinematicTree:
         return parse_urdf(path)
 
 
-def arm(Arm: Subject, tree: KinematicTree, dt: float, rotor: float, **springs: Any) -> Any:
+def arm(Arm, tree: KinematicTree, dt: float, rotor: float, **springs: Any) -> Any:
     """An arm without friction and limits; its springs' stiffness is an argument of programs."""
     n = tree.num_joints
     free = {"joint_limit_override": FREE[:n], "joint_friction_n_m_s": np.zeros(n)}
@@ -61,7 +54,7 @@ def springs(n: int, model: str, stiffness: Any, ball: float) -> dict[str, Any]:
     return {"joint_stiffness_n_m_per_rad": k, "joint_model": model, **body}
 
 
-def _softened(Arm: Subject) -> Subject:
+def _softened(Arm):
     """no spring stiffer than 1e4 N·m/rad"""
 
     def build(*args: Any, **options: Any) -> Any:
@@ -119,16 +112,16 @@ def stiff(
     yield Convergence(
         "compliance 1/k (rad/(N·m))", compliances, "difference of angles (rad)", curves, 1.0
     )
-    yield Measurement(
-        "order in 1/k, sea, distance from 1",
-        abs(order(compliances, curves["sea"]) - 1),
-        limit=0.01,
-        why="rounding beside 1.5e-9 rad",
+    yield order_error(
+        "order in 1/k, sea", compliances, curves["sea"], 1, 0.01, "rounding beside 1.5e-9 rad"
     )
 
 
 @benchmark(
-    127, "A spring far too stiff for the step", RobotArmNode, halved("joint_stiffness_n_m_per_rad")
+    127,
+    "A spring far too stiff for the step",
+    RobotArmNode,
+    scaled("joint_stiffness_n_m_per_rad", 0.5),
 )
 def far_too_stiff(
     Arm,
@@ -177,7 +170,9 @@ def far_too_stiff(
         )
 
 
-@benchmark(128, "Energy of a free elastic arm", RobotArmNode, halved("joint_stiffness_n_m_per_rad"))
+@benchmark(
+    128, "Energy of a free elastic arm", RobotArmNode, scaled("joint_stiffness_n_m_per_rad", 0.5)
+)
 def energy(
     Arm,
     *,
@@ -224,11 +219,6 @@ def energy(
             limit=3e-3,
             why="of first order in the step for gravity and Coriolis, of second for the springs",
         )
-        yield Measurement(
-            f"order of the error, {joint}, distance from 1",
-            abs(order(timesteps, curves[joint]) - 1),
-            limit=0.1,
-            why="the second-order term at the coarsest step",
-        )
+        yield order_error(f"order of the error, {joint}", timesteps, curves[joint], 1, limit=0.1)
     label = "largest error of the energy over the swing of V"
     yield Convergence("timestep (s)", timesteps, label, curves, 1.0)

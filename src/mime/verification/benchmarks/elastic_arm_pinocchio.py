@@ -14,7 +14,7 @@ import numpy as np
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.benchmark import Measurement, Subject, benchmark, halved, largest
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.programs import QUICK, varying
 from mime.xla.folding import jit_folding
 
@@ -38,7 +38,7 @@ def desktop() -> KinematicTree:
     return parse_urdf(model_path("desktop_arm_6axis"))
 
 
-def elastic_arm(Arm: Subject, elastic: Joints, model: str) -> Any:
+def elastic_arm(Arm, elastic: Joints, model: str) -> Any:
     """The arm with springs in some joints; their stiffness is an argument of programs."""
     chosen = np.isin(np.arange(N), elastic)
     inserted = model == "inserted_body"
@@ -156,7 +156,7 @@ _accelerations = jit_folding(_accelerate, compiler_options=QUICK)
     125,
     "Elastic arm against Pinocchio",
     RobotArmNode,
-    halved("joint_stiffness_n_m_per_rad"),
+    scaled("joint_stiffness_n_m_per_rad", 0.5),
     kind="independent code",
     needs=("pinocchio",),
 )

@@ -11,15 +11,8 @@ import numpy as np
 import scipy
 
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
-from mime.verification.benchmark import (
-    Convergence,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-)
-from mime.verification.convergence import order
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, rollout
 
 JOINT = {
@@ -31,7 +24,7 @@ JOINT = {
 FIELDS = ("rotor_angle", "rotor_velocity", "deflection", "deflection_velocity")
 
 
-def joint(Joint: Subject, I_f: float | None = None, timestep: float = 1e-3, **changes: Any) -> Any:
+def joint(Joint, I_f: float | None = None, timestep: float = 1e-3, **changes: Any) -> Any:
     """The joint of most benchmarks; with I_f, its spring hangs on an inserted body."""
     body = {} if I_f is None else {"model": "inserted_body", "inserted_inertia_kg_m2": I_f}
     return Joint("joint", timestep, **(JOINT | body | changes))
@@ -76,11 +69,11 @@ CASES: dict[str, tuple[float, dict[str, float]]] = {
     130,
     "Exact steps of the elastic joint",
     ElasticJointNode,
-    halved("stiffness_n_m_per_rad"),
+    scaled("stiffness_n_m_per_rad", 0.5),
     kind="independent code",
 )
 def exact_steps(
-    Joint, *, parameters=JOINT, inserted_inertia_kg_m2=1e-5, cases=", ".join(CASES), steps=200
+    Joint, *, parameters=JOINT, cases=tuple(CASES), inserted_inertia_kg_m2=1e-5, steps=200
 ):
     """x(t + dt) = e^{A dt} x(t) + ∫ e^{A s} B (u, f) ds
 
@@ -118,7 +111,9 @@ def exact_steps(
             )
 
 
-@benchmark(134, "Momentum of the elastic joint", ElasticJointNode, halved("output_inertia_kg_m2"))
+@benchmark(
+    134, "Momentum of the elastic joint", ElasticJointNode, scaled("output_inertia_kg_m2", 0.5)
+)
 def momentum(Joint, *, parameters=JOINT, inserted_inertia_kg_m2=1e-2, timestep_s=1e-3, steps=2000):
     """J x2' + I y' = ∫ (u + f) dt
 
@@ -142,7 +137,9 @@ def momentum(Joint, *, parameters=JOINT, inserted_inertia_kg_m2=1e-2, timestep_s
         )
 
 
-@benchmark(135, "Energy balance of the elastic joint", ElasticJointNode, halved("damping_n_m_s"))
+@benchmark(
+    135, "Energy balance of the elastic joint", ElasticJointNode, scaled("damping_n_m_s", 0.5)
+)
 def energy_balance(
     Joint,
     *,
@@ -199,7 +196,7 @@ def energy_balance(
             )
 
 
-@benchmark(139, "A stiff elastic joint", ElasticJointNode, halved("stiffness_n_m_per_rad"))
+@benchmark(139, "A stiff elastic joint", ElasticJointNode, scaled("stiffness_n_m_per_rad", 0.5))
 def stiff_joint(
     Joint,
     *,
@@ -257,9 +254,5 @@ def stiff_joint(
     errors = tuple(abs(float(end["deflection"] - truth)) for end in ends)
     what = "error of the deflection at 2 s (rad)"
     yield Convergence("timestep (s)", timesteps, what, {"midpoint rule": errors}, 2.0)
-    yield Measurement(
-        "order of the midpoint rule, distance from 2",
-        abs(order(timesteps, errors) - 2),
-        limit=0.05,
-        why="the fourth-order term at the coarsest step",
-    )
+    why = "the fourth-order term at the coarsest step"
+    yield order_error("order of the midpoint rule", timesteps, errors, 2, limit=0.05, why=why)

@@ -5,7 +5,7 @@ import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
-from mime.verification.benchmark import Measurement, benchmark, halved, largest
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.elastic_joint import JOINT, joint
 
 PAIRS = [(output, source) for output in ("rotor", "output") for source in ("motor", "external")]
@@ -30,7 +30,7 @@ def response(J: float, I: float, k: float, v: float, I_f: float, s: np.ndarray) 
     136,
     "Transfer functions of the elastic joint",
     ElasticJointNode,
-    halved("stiffness_n_m_per_rad"),
+    scaled("stiffness_n_m_per_rad", 0.5),
 )
 def transfer_functions(
     Joint,
@@ -87,7 +87,7 @@ def zeros(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
     137,
     "Resonance, anti-resonance and critical damping",
     ElasticJointNode,
-    halved("stiffness_n_m_per_rad"),
+    scaled("stiffness_n_m_per_rad", 0.5),
 )
 def resonances(Joint, *, undamped=JOINT | {"damping_n_m_s": 0.0}, shares_of_critical=(0.99, 1.01)):
     """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)

@@ -7,16 +7,9 @@ import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
-from mime.verification.benchmark import (
-    Convergence,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-)
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.elastic_joint import JOINT, equations, joint, label, torques
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, rollout
 
 FIGURES = {  # J/I, I_f/I: eps, frequency error, largest deflection error at zeta
@@ -48,7 +41,7 @@ def _digits(name: str, values: list[float], printed: list[str]) -> Measurement:
     131,
     "What an inserted body changes",
     ElasticJointNode,
-    halved("rotor_inertia_kg_m2"),
+    scaled("rotor_inertia_kg_m2", 0.5),
     kind="published figures",
 )
 def inserted_body(
@@ -101,7 +94,7 @@ def inserted_body(
     )
 
 
-def _stiffer_with_a_body(Joint: Subject) -> Subject:
+def _stiffer_with_a_body(Joint):
     """the inserted body's spring stiffer by 0.1 %"""
 
     def build(*args: Any, **parameters: Any) -> Any:
@@ -145,16 +138,22 @@ def convergence(
         1.0,
     )
     for i in (0, 1):
-        yield Measurement(
-            f"order from {inertias[i]:g} to {inertias[i + 1]:g} kg·m², distance from 1",
-            abs(order(inertias[i : i + 2], errors[i : i + 2]) - 1),
+        why = "the second-order term, I_f/mu = 1e-4, and rounding"
+        yield order_error(
+            f"order from {inertias[i]:g} to {inertias[i + 1]:g} kg·m²",
+            inertias[i : i + 2],
+            errors[i : i + 2],
+            1,
             limit=0.01,
-            why="the second-order term, I_f/mu = 1e-4, and rounding",
+            why=why,
         )
 
 
 @benchmark(
-    133, "Frequency law of the inserted body", ElasticJointNode, halved("inserted_inertia_kg_m2")
+    133,
+    "Frequency law of the inserted body",
+    ElasticJointNode,
+    scaled("inserted_inertia_kg_m2", 0.5),
 )
 def frequency_law(
     Joint,
@@ -200,7 +199,7 @@ def frequency_law(
     138,
     "Flexible pendulum under PD control",
     ElasticJointNode,
-    halved("inserted_inertia_kg_m2"),
+    scaled("inserted_inertia_kg_m2", 0.5),
     kind="published figures",
 )
 def flexible_pendulum(

@@ -19,10 +19,7 @@ def encoder_error(Encoder, *, ticks_per_turn=16384, angles=20_000, within_rad=(-
 
     A position between two ticks reads as the lower one.
 
-    Reference: The rest of a division by the tick d = 2 pi/n, uniform over [0, d):
-
-        theta - measured in [0, d),   standard deviation d/sqrt(12)
-
+    Reference: The rest of a division by the tick d, uniform over [0, d).
     Procedure: Read uniformly random angles (seed 0); compare each with what was read.
     Covers: the tick's width, rounding towards minus infinity on both sides of zero
     Excludes: index, speed and noise, which tests/nodes/sensing/test_encoder.py has

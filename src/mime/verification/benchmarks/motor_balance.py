@@ -11,7 +11,7 @@ from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.motor.friction import acceleration
 from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, replaced
 from mime.verification.benchmarks.motor import REFERENCE, B, J, L, R, back_emf
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import quick_jit, rollout
 
 
@@ -30,10 +30,7 @@ def energy(
 
     kt i w leaves the winding and arrives at the rotor: ke must equal kt.
 
-    Reference: What the supply gives is lost or stored, integrated by SciPy's `simpson`:
-
-        int V i dt = int (R i^2 + b w^2) dt + L i^2/2 + J w^2/2
-
+    Reference: What the supply gives is lost or stored, integrated by SciPy's `simpson`.
     Procedure:
     1. Run exact steps, and as many of semi-implicit Euler with saturation.
     2. Integrate supplied and lost power by Simpson's rule; add what is stored at the end.
@@ -67,12 +64,7 @@ def energy(
         limit=1e-5,
         why="first order in dt = 2e-6 s",
     )
-    yield Measurement(
-        "order of Euler's imbalance, distance from 1",
-        abs(order(euler_timesteps_s, errors) - 1),
-        limit=0.05,
-        why="the second-order term at the coarsest step",
-    )
+    yield order_error("order of Euler's imbalance", euler_timesteps_s, errors, 1, limit=0.05)
     curve, what = {"with saturation": errors}, "relative imbalance of the energy (1)"
     yield Convergence("timestep (s)", euler_timesteps_s, what, curve, 1.0)
 
@@ -154,10 +146,7 @@ def reaction(
 
     What turns the rotor one way pushes its parent the other way.
 
-    Reference: Angular momentum of rotor and output shaft about the common axis:
-
-        sum (tau_load - tau_reaction) dt = (J + Jo/N) w
-
+    Reference: Angular momentum of rotor and output shaft about the common axis.
     Procedure:
     1. Run from rest in torque and in voltage mode, with and without a gear.
     2. Compare the impulse of load less reaction with the momentum at the end.

@@ -8,7 +8,7 @@ from mime.core.node import Scalar, State, Values
 from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.motor import REFERENCE, B, J
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, rollout
 
 
@@ -18,10 +18,7 @@ def speeds(motor, inputs, steps, w0=0.0):
 
 
 @benchmark(
-    109,
-    "A gear reflects inertia and loses power",
-    MotorNode,
-    scaled("output_inertia_kg_m2", 20.0),
+    109, "A gear reflects inertia and loses power", MotorNode, scaled("output_inertia_kg_m2", 20.0)
 )
 def gear(
     Motor,
@@ -119,11 +116,7 @@ def dry_friction(
 
     Friction takes the speed to zero and no further.
 
-    Reference: The time to stop in closed form; for sliding, SciPy's `solve_ivp` to 1e-10:
-
-        t_stop = J/b ln(1 + b w0/tau_c)
-        J dw/dt = tau - b w - tau_c - (tau_s - tau_c) e^{-(w/w_s)^2}
-
+    Reference: The time to stop, J/b ln(1 + b w0/tau_c); for sliding, SciPy's `solve_ivp` to 1e-10.
     Procedure:
     1. Let a motor with Coulomb friction coast; note when its speed is zero, and whether it stays
        zero.
@@ -186,12 +179,7 @@ def dry_friction(
         limit=1e-4,
         why="first order at dt = 1e-5 s",
     )
-    yield Measurement(
-        "order of the error while sliding, distance from 1",
-        abs(order(timesteps_s, errors) - 1),
-        limit=0.02,
-        why="the second-order term at the coarsest step",
-    )
+    yield order_error("order of the error while sliding", timesteps_s, errors, 1, limit=0.02)
     curve = {"Stribeck friction": errors}
     yield Convergence("timestep (s)", timesteps_s, "relative error of the speed (1)", curve, 1.0)
 
@@ -258,12 +246,8 @@ def cogging(
             why="symplectic: it oscillates by w dt/2 = 6e-5 and does not drift",
         )
     errors = tuple(abs(_period(angles(theta0, dt), dt) / expected - 1) for dt in timesteps_s)
-    yield Measurement(
-        "order of the period's error, distance from 2",
-        abs(order(timesteps_s, errors) - 2),
-        limit=0.05,
-        why="the fourth-order term, and the interpolation of the crossings",
-    )
+    why = "the fourth-order term, and the interpolation of the crossings"
+    yield order_error("order of the period's error", timesteps_s, errors, 2, limit=0.05, why=why)
     curve = {"from 20 degrees": errors}
     yield Convergence("timestep (s)", timesteps_s, "relative error of the period (1)", curve, 2.0)
 

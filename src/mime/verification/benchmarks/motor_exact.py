@@ -82,14 +82,11 @@ def any_step(
     commanded_voltage_v=2.0,
     commanded_velocity_rad_s=10.0,
 ):
-    """x(t + h) = x_rest + e^{A h} (x(t) - x_rest)
+    """x(t + h) = x_rest + e^{A h} (x(t) - x_rest),   x_rest = -A^-1 B u
 
     With constant inputs a motor is linear, so its step has no error to shrink.
 
-    Reference: The integrator itself with a finer step, and for the end of time the rest state:
-
-        x(t + h) = x_rest + e^{A h} (x(t) - x_rest),   x_rest = -A^-1 B u
-
+    Reference: The integrator itself with a finer step, and for the end of time the rest state.
     Procedure:
     1. In each mode run under load with each of the timesteps; compare all states at the end.
     2. Make one step of 1e5 s; compare the speed with the rest state in NumPy.

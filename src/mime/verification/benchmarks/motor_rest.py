@@ -8,13 +8,12 @@ from mime.verification.benchmark import (
     Convergence,
     Measurement,
     benchmark,
-    halved,
     largest,
     replaced,
     scaled,
 )
 from mime.verification.benchmarks.motor import LOCKED, REFERENCE, B, J, K, L, R, closed_loop
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, rollout
 
 
@@ -67,7 +66,7 @@ def steady_state(
     )
 
 
-@benchmark(103, "Current of a locked rotor", MotorNode, halved("l_henry"))
+@benchmark(103, "Current of a locked rotor", MotorNode, scaled("l_henry", 0.5))
 def locked_rotor(
     Motor,
     *,
@@ -112,12 +111,8 @@ def locked_rotor(
         limit=2e-3,
         why="dt R/L / (2 e) = 1.8e-3 expected",
     )
-    yield Measurement(
-        "order of Euler's error, distance from 1",
-        abs(order(timesteps_s, euler) - 1),
-        limit=0.05,
-        why="the second-order term at the coarsest step, dt = 0.08 L/R",
-    )
+    why = "the second-order term at the coarsest step, dt = 0.08 L/R"
+    yield order_error("order of Euler's error", timesteps_s, euler, 1, limit=0.05, why=why)
     errors = {"semi-implicit Euler": euler}
     yield Convergence("timestep (s)", timesteps_s, "relative error of the current (1)", errors, 1.0)
 

@@ -5,13 +5,13 @@ import numpy as np
 import scipy
 
 from mime.nodes.actuation.motor import MotorNode
-from mime.verification.benchmark import Convergence, Measurement, benchmark, halved, largest
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.motor import REFERENCE, SMARTMOUSE, B, J, back_emf, closed_loop
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import final_state, quick_jit, rollout
 
 
-@benchmark(100, "Speed after a torque step", MotorNode, halved("inertia_kg_m2"))
+@benchmark(100, "Speed after a torque step", MotorNode, scaled("inertia_kg_m2", 0.5))
 def torque_step(
     Motor,
     *,
@@ -27,12 +27,9 @@ def torque_step(
 
     The simplest motion that a motor can make: torque in, viscous friction, no load.
 
-    Reference: A damped rotor from rest, in NumPy, and the same after n steps of the scheme:
-
-        w(t) = tau/b (1 - e^{-b t/J})
-        w_n  = tau/b (1 - (1 + b dt/J)^-n)
-
-    For the order in voltage and velocity mode, SciPy's `expm` of the mode's matrix.
+    Reference: A damped rotor from rest, in NumPy, and the same after n steps of the scheme,
+    w_n = tau/b (1 - (1 + b dt/J)^-n). For the order in voltage and velocity mode, SciPy's
+    `expm` of the mode's matrix.
     Procedure:
     1. Run semi-implicit Euler in one loop with a constant torque.
     2. Compare the speed after each step with the closed form at the same time.
@@ -70,11 +67,8 @@ def torque_step(
             for dt in timesteps_s
         )
         errors[mode] = tuple(abs(end["angular_velocity"] - at_50_ms) for end in ends)
-        yield Measurement(
-            f"order of the error in {mode} mode, distance from 1",
-            abs(order(timesteps_s, errors[mode]) - 1),
-            limit=0.02,
-            why="the second-order term at the coarsest step",
+        yield order_error(
+            f"order of the error in {mode} mode", timesteps_s, errors[mode], 1, limit=0.02
         )
     what = "error of the speed at 50 ms (rad/s)"
     yield Convergence("timestep (s)", timesteps_s, what, errors, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.actuation.pwm_drive import PwmDriveNode
-from mime.verification.benchmark import Measurement, benchmark, halved, largest, replaced, scaled
+from mime.verification.benchmark import Measurement, benchmark, largest, replaced, scaled
 from mime.verification.benchmarks.motor import LOCKED, REFERENCE, K, L, R
 from mime.verification.programs import final_state, quick_jit, rollout
 
@@ -75,10 +75,7 @@ def winding_temperature(
 
 
 @benchmark(
-    113,
-    "Torque of a saturated motor at stall",
-    MotorNode,
-    scaled("saturation_current_a", 1.01),
+    113, "Torque of a saturated motor at stall", MotorNode, scaled("saturation_current_a", 1.01)
 )
 def saturation(
     Motor,
@@ -129,7 +126,7 @@ def saturation(
     )
 
 
-@benchmark(115, "Current ripple of a PWM drive", PwmDriveNode, halved("frequency_hz"))
+@benchmark(115, "Current ripple of a PWM drive", PwmDriveNode, scaled("frequency_hz", 0.5))
 def pwm_ripple(
     Drive,
     *,
@@ -140,14 +137,11 @@ def pwm_ripple(
     steps_per_period=40,
     periods=600,
 ):
-    """di = swing/R (1 - e^{-D T/tau})(1 - e^{-(1-D) T/tau})/(1 - e^{-T/tau})
+    """di = swing/R (1 - e^{-D T/tau})(1 - e^{-(1-D) T/tau})/(1 - e^{-T/tau}),   tau = L/R
 
     The winding smooths what the bridge switches.
 
-    Reference: The steady cycle of a winding, with a swing of V unipolar and 2 V bipolar:
-
-        di = swing/R (1 - e^{-D T/tau})(1 - e^{-(1-D) T/tau})/(1 - e^{-T/tau}),   tau = L/R
-
+    Reference: The steady cycle of a winding, with a swing of V unipolar and 2 V bipolar.
     Procedure:
     1. Drive a locked motor (exact integrator) in both switchings.
     2. Compare the swing of the current over the last 10 periods, and the mean voltage.

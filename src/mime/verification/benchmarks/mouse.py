@@ -19,12 +19,11 @@ Build = Callable[..., GraphManager]
 SEEDS, CELLS = (1, 2, 3), (6, 6)
 MAZES = tuple(random_maze(seed, *CELLS) for seed in SEEDS)
 MEMBERS = range(5)
-NOISY = {3: np.array([1.02, 0.98]), 4: np.array([1.02, 1.02])}
-"""Members with noise, in the second maze, and the radii of their wheels over what they believe."""
-NOISE = {
-    "ranges": {"noise_m": 2e-3},
-    "gyro": {"noise_rad_per_s": 0.01, "bias_rad_per_s": 0.02},
-}
+RADII = (1.02, 0.98), (1.02, 1.02)
+"""Of the wheels of two members with noise, over what these believe."""
+NOISY = dict(zip((3, 4), RADII))
+"""The members with noise, which run in the second maze."""
+NOISE = {"ranges": {"noise_m": 2e-3}, "gyro": {"noise_rad_per_s": 0.01, "bias_rad_per_s": 0.02}}
 DURATION_S = 25.0
 RECORD = {
     "brain": ["estimated_pose", "phase", "time_to_goal", "time_home", "race_time"],
@@ -59,7 +58,7 @@ def _batch(build: Build) -> Trajectory:
         node: {name: np.stack([w[name] for w in walls]) for name in walls[0]}
         for node in ("body", "ranges")
     }
-    radii = np.stack([NOISY.get(member, np.ones(2)) for member in MEMBERS])
+    radii = np.array([NOISY.get(member, (1.0, 1.0)) for member in MEMBERS])
     parameters["body"]["wheel_radius_ratio"] = radii
     is_noisy = np.array([member in NOISY for member in MEMBERS])
     for node, values in NOISE.items():
@@ -92,7 +91,7 @@ def mice(
     noise_of_ranges_m=NOISE["ranges"]["noise_m"],
     noise_of_gyro_rad_per_s=NOISE["gyro"]["noise_rad_per_s"],
     bias_of_gyro_rad_per_s=NOISE["gyro"]["bias_rad_per_s"],
-    wheel_radius_ratio=tuple(NOISY.values()),
+    wheel_radius_ratio=RADII,
 ):
     """0 < t_goal < t_home < T,   t_race < 1.5 t_ideal,   no contact,   |p - p_estimated| < 20 mm
 

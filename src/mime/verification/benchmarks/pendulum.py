@@ -5,13 +5,13 @@ import numpy as np
 import scipy
 
 from mime.control.kinematics import forward_dynamics
-from mime.verification.benchmark import Measurement, Subject, benchmark, largest
+from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.benchmarks.elastic_arm import PENDULUM, pendulum
 from mime.verification.programs import quick_jit
 
 
 def swing(
-    forward_dynamics: Subject,
+    forward_dynamics,
     armature: float,
     stiffness: float,
     gravity: float,
@@ -33,7 +33,7 @@ def swing(
     ).y.T
 
 
-def _no_armature(forward_dynamics: Subject) -> Subject:
+def _no_armature(forward_dynamics):
     """the armature left out"""
     return lambda tree, q, qd, tau, g, diagonal: forward_dynamics(tree, q, qd, tau, g)
 
@@ -74,7 +74,7 @@ def armature(
     yield Measurement("error of the velocity", largest(error[:, 1]), 1e-10, unit="rad/s", why=why)
 
 
-def _upward_gravity(forward_dynamics: Subject) -> Subject:
+def _upward_gravity(forward_dynamics):
     """the sign of gravity reversed"""
     return lambda tree, q, qd, tau, g, diagonal: forward_dynamics(
         tree, q, qd, tau, -g, diagonal=diagonal

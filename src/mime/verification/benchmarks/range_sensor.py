@@ -12,7 +12,7 @@ import numpy as np
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.wall_estimate import estimate_wall
-from mime.verification.benchmark import Measurement, Subject, benchmark, halved, largest
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.ray_casting import CELL, MAZE, WALL
 from mime.verification.programs import quick_jit
 
@@ -30,7 +30,7 @@ def read(node: Any, poses: Any) -> dict[str, np.ndarray]:
     return jax.tree.map(np.asarray, _read(node, jnp.asarray(poses)))
 
 
-@benchmark(150, "Distance to a long wall", RangeSensorNode, halved("wall_thickness_m"))
+@benchmark(150, "Distance to a long wall", RangeSensorNode, scaled("wall_thickness_m", 0.5))
 def long_wall(Sensor, *, maze=MAZE, cells_per_side=40, max_range_m=1.0, angles_rad=(-1.4, 1.4)):
     """d = d_perp / cos φ
 
@@ -72,7 +72,7 @@ def long_wall(Sensor, *, maze=MAZE, cells_per_side=40, max_range_m=1.0, angles_r
     )
 
 
-def _wrong_exponent(adc_from_distance: Subject) -> Subject:
+def _wrong_exponent(adc_from_distance):
     """the exponent larger by 1 %"""
     return lambda d, a, b, c: adc_from_distance(d, a, 1.01 * b, c)
 
@@ -133,7 +133,7 @@ def infrared(adc_from_distance, *, a_m=1.214233, b=0.023794, c_counts=284.688506
     )
 
 
-def _exchanged(estimate_wall: Subject) -> Subject:
+def _exchanged(estimate_wall):
     """the two sensors exchanged"""
     return lambda rear, front, d_rear, d_front: estimate_wall(front, rear, d_front, d_rear)
 

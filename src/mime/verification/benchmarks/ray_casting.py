@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.nodes.sensing.ray_casting import cast_ray, crossings_within
-from mime.verification.benchmark import Measurement, Subject, benchmark, largest
+from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
 
 MAZE = {"cell_m": 0.18, "wall_thickness_m": 0.012}
@@ -24,7 +24,7 @@ def random_maze(
     return horizontal, vertical
 
 
-def _angle_is_constant(cast: Subject) -> Subject:
+def _angle_is_constant(cast):
     """no gradient through the angle"""
     return lambda origin, angle, *maze: cast(origin, jax.lax.stop_gradient(angle), *maze)
 
@@ -66,18 +66,13 @@ def gradients(cast, *, maze=MAZE, max_range_m=0.3, angles_rad=(-0.75, 0.75), ray
     )
 
 
-def _rows_upside_down(cast: Subject) -> Subject:
+def _rows_upside_down(cast):
     """horizontal walls counted from the wrong side"""
     return lambda origin, angle, horizontal, *rest: cast(origin, angle, horizontal[::-1], *rest)
 
 
 @benchmark(
-    152,
-    "Rays in a turned maze",
-    cast,
-    _rows_upside_down,
-    node_id="MIME-NODE-121",
-    kind="symmetry",
+    152, "Rays in a turned maze", cast, _rows_upside_down, node_id="MIME-NODE-121", kind="symmetry"
 )
 def turned(cast, *, maze=MAZE, cells=(5, 9), rays=2000, max_range_m=0.7):
     """d(turned ray, turned maze) = d(ray, maze)
@@ -139,7 +134,7 @@ def by_slabs(
     return np.minimum(np.min(np.where(hit, np.maximum(enter, 0), np.inf), axis=1), max_range)
 
 
-def _counter_clockwise(cast: Subject) -> Subject:
+def _counter_clockwise(cast):
     """angles counted counter-clockwise"""
     return lambda origin, angle, *maze: cast(origin, -angle, *maze)
 

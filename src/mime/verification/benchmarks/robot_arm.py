@@ -15,7 +15,7 @@ import numpy as np
 from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.benchmark import Measurement, Subject, benchmark, largest
+from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
 from mime.xla.folding import jit_folding
 
@@ -75,7 +75,7 @@ def angles(count: int) -> np.ndarray:
     return np.random.default_rng(120).uniform(-np.pi, np.pi, (count, 3)) * [1, 0.89, 0.89]
 
 
-def _reversed_axes(Arm: Subject) -> Subject:
+def _reversed_axes(Arm):
     """every joint's axis reversed"""
 
     def build(name: str, dt: float, tree: KinematicTree, *rest: Any, **options: Any) -> Any:
@@ -128,7 +128,7 @@ def _poses(node: RobotArmNode, q: Any) -> Any:
 _fluxes = jit_folding(_poses)
 
 
-def _no_parallel_axes(mass_matrix: Subject) -> Subject:
+def _no_parallel_axes(mass_matrix):
     """centres of mass moved to the joints (no parallel axes)"""
 
     def wrong(tree: KinematicTree, q: Any) -> Any:
@@ -137,18 +137,12 @@ def _no_parallel_axes(mass_matrix: Subject) -> Subject:
     return wrong
 
 
-@benchmark(
-    121,
-    "Mass matrix in the plane",
-    mass_matrix,
-    _no_parallel_axes,
-    node_id="MIME-NODE-102",
-)
+@benchmark(121, "Mass matrix in the plane", mass_matrix, _no_parallel_axes, node_id="MIME-NODE-102")
 def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
     """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i
 
-    Reference: M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i with J_i the Jacobian of bar i's centre of mass
-    and S_i that of its absolute angle, in closed form.
+    Reference: J_i, the Jacobian of bar i's centre of mass, and S_i, that of its absolute angle, in
+    closed form.
     Procedure:
     1. Draw configurations within the joint limits (seed 120).
     2. Compare M with the closed form, with its transpose, and look at its eigenvalues.
@@ -177,7 +171,7 @@ def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
     )
 
 
-def _upward_gravity(forward_dynamics: Subject) -> Subject:
+def _upward_gravity(forward_dynamics):
     """the sign of gravity reversed"""
     return lambda tree, q, qd, tau, gravity: forward_dynamics(tree, q, qd, tau, -gravity)
 

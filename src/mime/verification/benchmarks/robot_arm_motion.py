@@ -10,14 +10,13 @@ from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import (
     Convergence,
     Measurement,
-    Subject,
     benchmark,
     largest,
     replaced,
     scaled,
 )
 from mime.verification.benchmarks.robot_arm import FREE, GRAVITY, SETUP, planar, plane, planes
-from mime.verification.convergence import order
+from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
 from mime.xla.folding import jit_folding
 
@@ -45,9 +44,7 @@ def _control(node: RobotArmNode, kp: Any, kd: Any, sine: Any, dt: Any, *, steps:
 _controlled = jit_folding(_control, ("steps",))
 
 
-def _errors(
-    Arm: Subject, kp: Any, kd: Any, sine: tuple[Any, ...], dt: float, steps: int
-) -> np.ndarray:
+def _errors(Arm, kp: Any, kd: Any, sine: tuple[Any, ...], dt: float, steps: int) -> np.ndarray:
     node = varying(Arm("arm", dt, planar(), "link_3", gravity_world=GRAVITY), "gravity_world")
     q, wanted = _controlled(node, kp, kd, sine, dt, steps=steps)
     return np.asarray(q - wanted)
@@ -142,7 +139,7 @@ def energy(
     node, start = varying(node, "joint_friction_n_m_s"), {"joint_angles": start_rad}
 
     def relative_error(samples, dt, every):
-        states = rollout(node, {}, samples, every=every, dt=dt, start=start, quick=False)
+        states = rollout(node, {}, samples, every=every, dt=dt, start=start)
         q = np.concatenate([[start_rad], states["joint_angles"]])
         qd = np.concatenate([np.zeros((1, 3)), states["joint_velocities"]])
         truth = planes(q, qd)
@@ -166,9 +163,4 @@ def energy(
     errors = tuple(largest(relative_error(1000, dt, round(0.01 / dt))) for dt in timesteps_s)
     curve, what = {"released": errors}, "largest error over |E(0)|, 10 s"
     yield Convergence("timestep (s)", timesteps_s, what, curve, 1.0)
-    yield Measurement(
-        "order of the error, distance from 1",
-        abs(order(timesteps_s, errors) - 1),
-        limit=0.05,
-        why="the second-order term at the coarsest step",
-    )
+    yield order_error("order of the error", timesteps_s, errors, 1, limit=0.05)

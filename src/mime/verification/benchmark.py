@@ -31,6 +31,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from mime._text import quoted
+
 Subject = Callable[..., Any]
 
 
@@ -128,8 +130,8 @@ class Benchmark:
         """The docstring of `measure` by section, as Markdown; what stands first is the goal."""
         heading = rf"^({'|'.join(SECTIONS)}): *\n?"
         goal, *rest = re.split(heading, inspect.cleandoc(self.measure.__doc__ or ""), flags=re.M)
-        sections = zip(rest[::2], rest[1::2], strict=True)
-        return {"Goal": goal.strip()} | {name: text.strip() for name, text in sections}
+        text = {"Goal": goal} | dict.fromkeys(SECTIONS, "") | dict(zip(rest[::2], rest[1::2]))
+        return {section: words.strip() for section, words in text.items()}
 
     @property
     def missing(self) -> list[str]:
@@ -194,10 +196,11 @@ def benchmark(
                 f"MIME-VER-{number} is already '{REGISTRY[number].title}'; '{title}' needs its own"
             )
         algorithm = node_id or subject.meta.id  # type: ignore[attr-defined]
-        REGISTRY[number] = Benchmark(
-            number, title, subject, Fault.of(fault), measure, algorithm, kind, needs
-        )
-        return REGISTRY[number]
+        made = Benchmark(number, title, subject, Fault.of(fault), measure, algorithm, kind, needs)
+        if absent := [section for section, words in made.text.items() if not words]:
+            raise ValueError(f"{made.id} '{title}': its docstring lacks {quoted(absent)}")
+        REGISTRY[number] = made
+        return made
 
     return register
 

@@ -1,6 +1,7 @@
 """MIME-VER-116: the error of an encoder."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mime.nodes.sensing.encoder import EncoderNode
@@ -25,9 +26,9 @@ def encoder_error(Encoder, *, ticks_per_turn=16384, angles=20_000, within_rad=(-
     Excludes: index, speed and noise, which tests/nodes/sensing/test_encoder.py has
     """
     tick = 2 * np.pi / ticks_per_turn
-    theta = np.random.default_rng(0).uniform(*within_rad, angles)
+    theta = np.random.default_rng(0).uniform(*within_rad, size=angles)
     encoder = Encoder("encoder", 1e-3, ticks_per_turn=ticks_per_turn)
-    error = theta - np.asarray(_read(encoder, theta))
+    error = theta - np.asarray(_read(encoder, jnp.asarray(theta)))
     yield Measurement(
         "least error", float(np.min(error)), -1e-12, "rad", at_least=True, why="round-off at 50 rad"
     )
@@ -46,7 +47,7 @@ def encoder_error(Encoder, *, ticks_per_turn=16384, angles=20_000, within_rad=(-
 
 
 @quick_jit
-def _read(encoder: EncoderNode, angles: np.ndarray) -> jax.Array:
+def _read(encoder: EncoderNode, angles: jax.Array) -> jax.Array:
     def step(state: dict, angle: jax.Array) -> tuple[dict, jax.Array]:
         state = encoder.update(state, {"angle": angle}, encoder.timestep)
         fluxes = encoder.compute_boundary_fluxes(state, {"angle": angle}, encoder.timestep)

@@ -24,15 +24,15 @@ from mime.running.loop import Buffer, Samples, run_chunk
 from mime.xla.folding import Folding, jit_folding, split
 
 _LONG_STEP = 100
-"""From so many operations on, members run faster one after the other."""
+"""A step of so many operations runs faster member by member."""
 
 _sizes: dict[Any, int | None] = {}
 
 
 def step_size(program: Program) -> int | None:
-    """Operations by which a step advances the state; counted once a structure.
+    """Count the operations by which a step advances the state, once per structure.
 
-    None for a step with loops of its own, which members may turn differently often.
+    None stands for a step with loops of its own: members may need different numbers of turns.
     """
     key = split(program)[0]
     if key not in _sizes:

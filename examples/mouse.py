@@ -35,8 +35,8 @@ EVERY = 2
 PIECE_S, LONGEST_S = 10.0, 600.0
 NOISE = {
     "range_noise_m": 3e-3,
-    "gyro_noise_rad_s": 0.01,
-    "gyro_bias_rad_s": 0.02,
+    "gyro_noise_rad_per_s": 0.01,
+    "gyro_bias_rad_per_s": 0.02,
     "wheel_radius_ratio": (1.02, 0.98),
 }
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from mime._text import nearest, quoted
 from mime.core.node import Node
+from mime.core.parameters import Parameterised
 from mime.core.spec import ParameterSpec
 
 GROUP = "mime.nodes"
-_PACKAGES = ("mime.nodes", "mime.control")
+_PACKAGES = ("mime.nodes", "mime.mouse")
+"""Where MIME's own nodes live; a test finds one that lives elsewhere."""
 
 
 @cache
@@ -35,7 +37,7 @@ def own_types() -> dict[str, type[Node]]:
 
 
 def plugged_types() -> dict[str, EntryPoint]:
-    """Entry points of other packages' nodes, not yet loaded. MIME's own names win."""
+    """Entry points of other packages' nodes, still to be loaded. MIME's own names win."""
     return {
         entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in own_types()
     }
@@ -81,7 +83,7 @@ class Argument:
     default: Any
     annotation: Any
     spec: ParameterSpec | None
-    """Unit and range, of a physical parameter."""
+    """Unit and range, where it is a physical parameter."""
 
     @property
     def is_file(self) -> bool:
@@ -89,8 +91,8 @@ class Argument:
         return "PathLike" in str(self.annotation)
 
 
-def arguments_of(cls: type[Node]) -> dict[str, Argument]:
-    """The arguments of a node's constructor but `name` and `timestep`, in order."""
+def arguments_of(cls: type[Parameterised]) -> dict[str, Argument]:
+    """The arguments of the constructor of a node or effect but `name` and `timestep`, in order."""
     specs = cls.parameter_specs()
     found: dict[str, Argument] = {}
     for parameter in _signature(cls):

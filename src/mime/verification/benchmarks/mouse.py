@@ -47,7 +47,7 @@ def batch(build: Build = build_mouse) -> Trajectory:
 @cache
 def _simulation(build: Build) -> Simulation:
     """One program for all: noise is there, and 0 for most."""
-    silent = {"range_noise_m": 0.0, "gyro_noise_rad_s": 0.0, "gyro_bias_rad_s": 0.0}
+    silent = {"range_noise_m": 0.0, "gyro_noise_rad_per_s": 0.0, "gyro_bias_rad_per_s": 0.0}
     return build(MAZES[0], **silent).compile()
 
 

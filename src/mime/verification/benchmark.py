@@ -71,7 +71,6 @@ class Convergence:
 
 
 Finding = Measurement | Convergence
-Values = Mapping[str, Any]
 
 SECTIONS = ("Reference", "Procedure", "Covers", "Excludes")
 """Of the docstring of a benchmark, after its goal."""

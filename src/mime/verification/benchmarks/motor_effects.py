@@ -92,7 +92,7 @@ class _ExplicitFriction(MotorNode):
     """friction as an explicit -tau_c sign(w)"""
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        tau_c = self.friction.torque(jnp.inf)
+        tau_c = self.friction.torque(jnp.inf)  # type: ignore[union-attr]
         tau = boundary_inputs["commanded_torque"] - tau_c * jnp.sign(state["angular_velocity"])
         smooth = dataclasses.replace(self, friction=None)
         return MotorNode.update(smooth, state, {**boundary_inputs, "commanded_torque": tau}, dt)

@@ -48,7 +48,7 @@ def long_wall(Sensor, *, maze=MAZE, cells_per_side=40, max_range_m=1.0, angles_r
     horizontal[[0, n]] = vertical[:, [0, n]] = 1.0
     ahead = maze | {"sensor_poses_body": [(0.0, 0.0, 0.0)]}
     node = Sensor("range", 1e-3, horizontal, vertical, max_range_m=max_range_m, **ahead)
-    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(*angles_rad, num=201)
+    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(angles_rad[0], angles_rad[1], 201)
     phi = phi[np.abs(d_perp * np.tan(phi)) < 0.5 * CELL - WALL]  # beyond stands the cell's post
     walls = {"east": (n - 0.5, 20.5), "south": (20.5, n - 0.5), "west": (0.5, 19.5)}
     walls["north"] = (19.5, 0.5)

@@ -41,7 +41,7 @@ def gradients(cast, *, maze=MAZE, max_range_m=0.3, angles_rad=(-0.75, 0.75), ray
     Excludes: edges, where a distance jumps; finiteness at axes and in walls (in the tests)
     """
     horizontal, vertical = np.ones((4, 3)), np.ones((3, 4))
-    phi, origin = np.linspace(*angles_rad, num=rays), np.full(2, 1.5 * CELL)
+    phi, origin = np.linspace(angles_rad[0], angles_rad[1], rays), np.full(2, 1.5 * CELL)
 
     def distance(origin: Any, angle: Any) -> Any:
         return cast(origin, angle, horizontal, vertical, CELL, WALL, max_range_m, 2)

@@ -95,7 +95,7 @@ def markdown(sheet: NodeSheet) -> str:
 
 def _public(sheet: NodeSheet) -> str:
     """Where to import it from: `mime` rather than `mime.nodes.actuation.motor.node`."""
-    own = sheet.module.startswith("mime.") and sheet.name in mime.__all__
+    own = sheet.module.startswith("mime.") and sheet.name in dir(mime)
     return "mime" if own else sheet.module
 
 

@@ -160,7 +160,7 @@ class _JointController(Node):
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
             values: Any = (
-                None if value is None else per_joint(label, value, self.num_joints)
+                None if value is None else per_joint(label, value, jnp.zeros(self.num_joints))
                 for label, value in given.items()
             )
             self.kp, self.kd, self.torque_limits_n_m = values

@@ -10,8 +10,8 @@ import scipy.interpolate
 from compiling import QUICK
 from mime.control.kinematics import frame_pose, parse_urdf
 from mime.control.spline import second_derivatives, spline_at
-from mime.core.node import ParameterError
 from mime.core.pose import quat_from_axis_angle
+from mime.core.problem import ParameterError
 from mime.models import model_path
 from mime.nodes.control.tool_path import ToolPathNode
 from mime.scenarios import ScenarioError, load_scenario

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
-from mime.core.node import ParameterError, Problem, Scalar
+from mime.core.node import Scalar
 from mime.core.parameters import known
+from mime.core.problem import ParameterError, Problem
 
 Number = Real[ArrayLike, ""]
 

@@ -15,8 +15,8 @@ from mime.control.kinematics import KinematicTree, frame_pose
 from mime.control.s_curve import Number, SCurve, s_curve
 from mime.control.spline import second_derivatives, spline_at
 from mime.control.trajectories import JointTargets
-from mime.core.node import ParameterError, Problem
 from mime.core.pose import IDENTITY_POSE, compose, invert
+from mime.core.problem import ParameterError, Problem
 
 KNOTS = 49
 """Points per segment at which the inverse kinematics are solved; between them cubic splines are

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.s_curve import Number, SCurve, check_limits, s_curve
-from mime.core.node import ParameterError, Problem, Scalar
+from mime.core.node import Scalar
+from mime.core.problem import ParameterError, Problem
 
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
 PerJoint = Number | Joints

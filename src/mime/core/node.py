@@ -1,7 +1,4 @@
-"""What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step.
-
-All that the author of a node imports is here.
-"""
+"""What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,41 +13,15 @@ from jaxtyping import Array, Float
 
 from mime._text import nearest, quoted
 from mime.core.address import replace_value
-from mime.core.parameters import Effect, Parameterised
+from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import (
     Input,
-    Mapped,
     NodeMeta,
     Output,
-    ParameterSpec,
-    ValidatedRange,
-    effect,
     missing_functions,
-    option,
-    parameter,
 )
 from mime.xla.folding import jit_folding
-
-__all__ = [
-    "Effect",
-    "Input",
-    "InputError",
-    "Mapped",
-    "Node",
-    "NodeMeta",
-    "Output",
-    "ParameterError",
-    "ParameterSpec",
-    "Problem",
-    "Scalar",
-    "State",
-    "ValidatedRange",
-    "Values",
-    "effect",
-    "option",
-    "parameter",
-]
 
 Scalar = Float[Array, ""]
 State = dict[str, Array]

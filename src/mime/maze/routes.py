@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.s_curve import Number, check_limits, s_curve
-from mime.core.node import ParameterError, Problem, Scalar
+from mime.core.node import Scalar
 from mime.core.parameters import known
+from mime.core.problem import ParameterError, Problem
 from mime.maze.grid import Cell, MazeError
 from mime.maze.maze import Maze
 

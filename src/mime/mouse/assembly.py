@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
 from mime.mouse.body import (

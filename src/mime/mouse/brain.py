@@ -10,19 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 from mime.maze.belief import Belief, unknown_belief
 from mime.maze.routes import SpeedProfile
 from mime.mouse import estimator, legs, navigator

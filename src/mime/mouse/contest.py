@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile, fastest_route
 from mime.mouse.assembly import RACE, build_mouse, starting_state

@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import expm
 
 from compiling import QUICK
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import Gear, MotorNode
 

@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from compiling import QUICK
-from mime.core.node import InputError, ParameterError
+from mime.core.problem import InputError, ParameterError
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.running.graph import GraphManager

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.node import InputError, ParameterError
+from mime.core.problem import InputError, ParameterError
 from mime.nodes.actuation.motor import (
     Cogging,
     Coulomb,

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.actuation.motor import (
     CATALOGUE,
     Datasheet,

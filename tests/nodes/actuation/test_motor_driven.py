@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elements import Rotor
-from mime.core.node import InputError, ParameterError
+from mime.core.problem import InputError, ParameterError
 from mime.nodes.actuation.motor import Cogging, Coulomb, Gear, Limits, MotorNode, Winding
 from mime.running.graph import GraphManager
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.node import InputError, ParameterError
+from mime.core.problem import InputError, ParameterError
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose, move_along_arc, sinc
 from mime.running.graph import GraphManager

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.mouse.body import OUTLINE_M, TRACK_WIDTH_M, WHEEL_RADIUS_M
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.rolling import PlanarPose

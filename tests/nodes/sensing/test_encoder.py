@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.actuation.motor import MotorNode
 from mime.nodes.sensing.encoder import EncoderNode
 from mime.running.graph import GraphManager

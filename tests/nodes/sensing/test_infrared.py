@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 
 IR = (1.214233, 0.023794, 284.688506)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.mouse.body import SENSOR_POSES
 from mime.nodes.sensing.infrared import adc_from_distance
 from mime.nodes.sensing.range_sensor import RangeSensorNode

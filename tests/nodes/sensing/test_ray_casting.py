@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.sensing.ray_casting import cast_ray, crossings, crossings_within
 
 CELL, WALL, RANGE = 0.18, 0.012, 0.5

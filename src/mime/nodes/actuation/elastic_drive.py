@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mime.core.node import ParameterError, Problem
+from mime.core.problem import ParameterError, Problem
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.motor import MotorNode
 from mime.running.graph import GraphManager

@@ -7,20 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mime.control.linear_flow import Matrix2, flow
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.problem import Problem
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 _NODE = "mime.nodes.actuation.elastic_joint.ElasticJointNode"
 

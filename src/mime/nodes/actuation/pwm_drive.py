@@ -6,21 +6,10 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
 from mime.core.parameters import known
+from mime.core.problem import Problem
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 STEPS_PER_PERIOD = 10
 """The least number of steps per switching period: fewer leave nothing of the ripple."""

@@ -16,20 +16,9 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
 from mime.control.trajectories import per_joint
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    ParameterError,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.problem import ParameterError
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 Number = Real[ArrayLike, ""]
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]

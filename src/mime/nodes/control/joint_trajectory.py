@@ -5,19 +5,9 @@ from typing import Any, ClassVar
 from jaxtyping import Array, Float
 
 from mime.control.trajectories import JointTrajectory, checked_waypoints, waypoint_trajectory
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    ParameterError,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.problem import ParameterError
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, parameter
 
 CLOCK = {
     "elapsed_time": Output((), "s", "t since the start"),

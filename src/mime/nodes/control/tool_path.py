@@ -19,21 +19,10 @@ from mime.control.tool_path import (
     straight_segments,
     tool_path,
 )
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    ParameterError,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE
+from mime.core.problem import ParameterError, Problem
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, parameter
 from mime.nodes.control.joint_trajectory import CLOCK, tick
 
 _SAMPLES = 256

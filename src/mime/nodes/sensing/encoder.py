@@ -6,19 +6,8 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 
 class EncoderNode(Node):

@@ -7,20 +7,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
+from mime.core.problem import Problem
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 _HERE = "mime.nodes.sensing.gyro.GyroNode"
 

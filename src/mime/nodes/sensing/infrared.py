@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 
 Number = float | Float[Any, "..."]
 

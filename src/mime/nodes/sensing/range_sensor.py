@@ -8,21 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.node import (
-    Input,
-    Mapped,
-    Node,
-    NodeMeta,
-    Output,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State, Values
 from mime.core.parameters import known
+from mime.core.problem import Problem
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 from mime.nodes.sensing.ray_casting import cast_direction, crossings_within
 from mime.xla.stacking import stack_scalars

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 
 Length = float | Float[Any, ""]
 WallArray = Float[Any, "_ _"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mime._text import nearest, quoted, warn_user
-from mime.core.node import ParameterError, Problem
+from mime.core.problem import ParameterError, Problem
 from mime.nodes.actuation.motor.friction import Coulomb
 from mime.nodes.actuation.motor.thermal import Winding
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from mime.core.node import Effect, Problem, Scalar, parameter
-from mime.core.parameters import known
+from mime.core.node import Scalar
+from mime.core.parameters import Effect, known
+from mime.core.problem import Problem
+from mime.core.spec import parameter
 
 
 class Coulomb(Effect):

@@ -4,7 +4,9 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from mime.core.node import Effect, Scalar, parameter
+from mime.core.node import Scalar
+from mime.core.parameters import Effect
+from mime.core.spec import parameter
 
 
 class Gear(Effect):

@@ -5,7 +5,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from mime.core.node import Effect, Problem, Scalar, parameter
+from mime.core.node import Scalar
+from mime.core.parameters import Effect
+from mime.core.problem import Problem
+from mime.core.spec import parameter
 
 
 class Limits(Effect):

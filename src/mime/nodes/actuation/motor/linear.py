@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
-from mime.core.node import ParameterError
+from mime.core.problem import ParameterError
 from mime.nodes.actuation.motor.drive import (
     Fields,
     Mode,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.node import Input, Output, ParameterError, Scalar, State, Values
+from mime.core.node import Scalar, State, Values
 from mime.core.parameters import known
 from mime.core.pose import (
     IDENTITY_POSE,
@@ -19,6 +19,8 @@ from mime.core.pose import (
     quat_rotate,
 )
 from mime.core.pose import Scalar as Angle
+from mime.core.problem import ParameterError
+from mime.core.spec import Input, Output
 from mime.nodes.actuation.motor import linear, rotor
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drive import (

@@ -7,20 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from mime.core.node import (
-    Mapped,
-    Node,
-    NodeMeta,
-    Problem,
-    Scalar,
-    State,
-    ValidatedRange,
-    effect,
-    option,
-    parameter,
-)
+from mime.core.node import Node, Scalar, State
 from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
+from mime.core.problem import Problem
+from mime.core.spec import Mapped, NodeMeta, ValidatedRange, effect, option, parameter
 from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.limits import Limits

@@ -3,7 +3,9 @@
 from typing import Any
 
 from mime.control.linear_flow import phi_1
-from mime.core.node import Effect, Scalar, parameter
+from mime.core.node import Scalar
+from mime.core.parameters import Effect
+from mime.core.spec import parameter
 
 
 class Winding(Effect):

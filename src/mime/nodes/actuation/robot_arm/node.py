@@ -15,17 +15,9 @@ from mime.control.kinematics import (
     link_world_poses,
     mass_matrix,
 )
-from mime.core.node import (
-    Input,
-    Mapped,
-    NodeMeta,
-    Output,
-    Scalar,
-    State,
-    ValidatedRange,
-    Values,
-)
+from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange
 from mime.nodes.actuation.robot_arm import elastic, forces
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread

@@ -15,9 +15,11 @@ from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
 from mime.core.address import NamedEntries
-from mime.core.node import Node, ParameterError, Problem, option, parameter
+from mime.core.node import Node
 from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
+from mime.core.problem import ParameterError, Problem
+from mime.core.spec import option, parameter
 
 _OF_LINKS = {
     "mass_kg": ("tree.masses", "kg"),

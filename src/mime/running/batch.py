@@ -13,6 +13,7 @@ from mime.core.recorder import Selection
 from mime.core.step import SimulationState
 from mime.running.batch_programs import batch_program, fields_of
 from mime.running.divergence import all_finite
+from mime.running.loop import Buffer, Samples
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
@@ -42,22 +43,22 @@ class BatchJob:
         kind = batch_program(variants.shared)
         self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
         self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
-        axes = tuple(
+        self.axes = tuple(
             (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
         )
-        self.static = {"selection": selection, "axes": axes, "every_step": every == 1}
         self.compiled = kind.compiled.of(variants.shared)
 
     def finish(self, progress: Progress) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
         size = length * sample_bytes(self.variants.shared.nodes, self.selection)
-        self.capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
+        capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
+        self.buffer = Buffer(self.selection, capacity, self.every == 1)
         self.start = self.blocks[0].state.step
         done, pace = 0, Pace()
         with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
-                plan = pace.plan(done, self.steps, self.every, self.capacity)
+                plan = pace.plan(done, self.steps, self.every, self.buffer.capacity)
                 with pace:
                     on_threads(partial(self._advance, done, *plan), self.blocks)
                 records, stride, _ = plan
@@ -72,10 +73,9 @@ class BatchJob:
             block.state,
             block.signals,
             self.start,
-            np.int32(records),
-            np.int32(stride),
-            capacity=self.capacity,
-            **self.static,
+            Samples(np.int32(records), np.int32(stride)),
+            axes=self.axes,
+            buffer=self.buffer,
         )
         if complete:
             block.record(outputs, self.steps // self.every, done // self.every, records)

@@ -17,7 +17,7 @@ from jax.extend.core import jaxprs_in_params
 from jaxtyping import Array
 
 from mime.core.program import Program, Step
-from mime.core.recorder import Outputs, Recorder, Selection, StepResult, recorder
+from mime.core.recorder import Outputs, Recorder, StepResult, recorder
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
 from mime.running.loop import Buffer, Samples, run_chunk
@@ -97,21 +97,18 @@ def _lanes(
     state: SimulationState,
     signals: Signals,
     start: Array,
-    records: Array,
-    stride: Array,
+    samples: Samples,
     *,
-    selection: Selection,
     axes: Any,
-    capacity: int,
-    every_step: bool,
+    buffer: Buffer,
 ) -> tuple[SimulationState, Outputs]:
-    """Every operation on all members: each scalar of the physics is one lane of them."""
+    """Run every operation on all members: each scalar of the physics is one lane of them."""
 
     def of_members(which: str) -> Callable[..., Outputs]:
         def observed(state: SimulationState, *rest: Any) -> Outputs:
             def member(parameters: Any, fields: Any, *rest: Any) -> Outputs:
                 nodes = shared.with_parameters(parameters).nodes
-                one: Any = getattr(recorder(nodes, shared.wiring, selection), which)
+                one: Any = getattr(recorder(nodes, shared.wiring, buffer.selection), which)
                 return one(SimulationState(state.step, *fields), *rest)
 
             mapped = jax.vmap(member, in_axes=-1, out_axes=-1)
@@ -119,13 +116,13 @@ def _lanes(
 
         return observed
 
-    watched = recorder(shared.nodes, shared.wiring, selection).watched
+    watched = recorder(shared.nodes, shared.wiring, buffer.selection).watched
     return run_chunk(
         _step_of_all(shared, parameters, signals, start, axes),
         Recorder(watched, of_members("of_step"), of_members("of_inputs")),
         state,
-        Samples(records, stride),
-        Buffer(capacity, every_step),
+        samples,
+        buffer,
     )
 
 
@@ -135,13 +132,10 @@ def _one_by_one(
     state: SimulationState,
     signals: Signals,
     start: Array,
-    records: Array,
-    stride: Array,
+    samples: Samples,
     *,
-    selection: Selection,
     axes: Any,
-    capacity: int,
-    every_step: bool,
+    buffer: Buffer,
 ) -> tuple[SimulationState, Outputs]:
     """`_lanes` with a loop over the members outside, each in the program of a single run."""
     input_axes = {node: dict(fields) for node, fields in axes}
@@ -164,10 +158,10 @@ def _one_by_one(
 
         after, outputs = run_chunk(
             one,
-            recorder(nodes, shared.wiring, selection),
+            recorder(nodes, shared.wiring, buffer.selection),
             SimulationState(state.step, *fields),
-            Samples(records, stride),
-            Buffer(capacity, every_step),
+            samples,
+            buffer,
         )
         return fields_of(after), outputs
 
@@ -176,7 +170,9 @@ def _one_by_one(
     fields = first(fields_of(state))
     members = jax.tree.leaves(fields)[0].shape[0]
     after, outputs = jax.lax.map(member, (jnp.arange(members), first(parameters), fields))
-    return SimulationState(state.step + records * stride, *last(after)), last(outputs)
+    return SimulationState(state.step + samples.records * samples.stride, *last(after)), last(
+        outputs
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,8 +185,7 @@ class BatchProgram:
 
 
 def _compile(function: Callable[..., Any], smallest_cut: int) -> BatchProgram:
-    static = ("selection", "axes", "capacity", "every_step")
-    return BatchProgram(jit_folding(function, static_argnames=static), smallest_cut)
+    return BatchProgram(jit_folding(function, static_argnames=("axes", "buffer")), smallest_cut)
 
 
 LANES = _compile(_lanes, smallest_cut=64)

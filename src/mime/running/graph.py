@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mime.core.checks import check
 from mime.core.node import Node, State
 from mime.core.problem import GraphError, Problem
 from mime.core.step import SimulationState
-from mime.core.wiring import CouplingGroup, Derived, Edge, check
+from mime.core.wiring import CouplingGroup, Derived, Edge
 from mime.running.simulation import Simulation
 
 ACCELERATIONS = ("none", "aitken")

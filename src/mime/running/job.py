@@ -67,9 +67,9 @@ class Job:
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
-        self.capacity = buffer_capacity(
-            size, steps // every, _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
-        )
+        room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
+        capacity = buffer_capacity(size, steps // every, *room)
+        self.buffer = Buffer(selection, capacity, every == 1)
         self.compiled = _compiled.of(program)
         self.treedef: Any = None
         self.recorded: list[np.ndarray] = []
@@ -125,7 +125,9 @@ class Job:
         return self._trajectory()
 
     def _next_chunk(self, pace: Pace) -> None:
-        records, stride, complete = pace.plan(self.done, self.steps, self.every, self.capacity)
+        records, stride, complete = pace.plan(
+            self.done, self.steps, self.every, self.buffer.capacity
+        )
         with pace:
             state, outputs, flag = self._call(records, stride)
             finite = np.asarray(flag)  # waits; `bool(flag)` would take six times as long
@@ -141,16 +143,8 @@ class Job:
         pace.made(records * stride)
 
     def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs, Array]:
-        return self.compiled(
-            self.state,
-            self.signals,
-            self.start.step,
-            np.int32(records),
-            np.int32(stride),
-            selection=self.selection,
-            capacity=self.capacity,
-            every_step=self.every == 1,
-        )
+        samples = Samples(np.int32(records), np.int32(stride))
+        return self.compiled(self.state, self.signals, self.start.step, samples, buffer=self.buffer)
 
     def _diverged(self, steps: int) -> None:
         """Walk the failed chunk again, step by step, to name the first value that is not finite."""
@@ -196,22 +190,15 @@ def _advance(
     state: SimulationState,
     signals: Signals,
     start: Array,
-    records: Array,
-    stride: Array,
+    samples: Samples,
     *,
-    selection: Selection,
-    capacity: int,
-    every_step: bool,
+    buffer: Buffer,
 ) -> tuple[SimulationState, Outputs, Array]:
     """A chunk, and whether the state after it is finite."""
-    after, outputs = run_chunk(
-        stepper(program, signals, start),
-        recorder(program.nodes, program.wiring, selection),
-        state,
-        Samples(records, stride),
-        Buffer(capacity, every_step),
-    )
+    recorded = recorder(program.nodes, program.wiring, buffer.selection)
+    step = stepper(program, signals, start)
+    after, outputs = run_chunk(step, recorded, state, samples, buffer)
     return after, outputs, is_finite(after)
 
 
-_compiled = jit_folding(_advance, static_argnames=("selection", "capacity", "every_step"))
+_compiled = jit_folding(_advance, static_argnames=("buffer",))

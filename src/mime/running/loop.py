@@ -1,28 +1,29 @@
 """The loop that `run` and `run_batch` repeat: some samples, as one compiled program."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
 from mime.core.program import Step
-from mime.core.recorder import Outputs, Recorder
+from mime.core.recorder import Outputs, Recorder, Selection
 from mime.core.step import SimulationState
 
 
 class Samples(NamedTuple):
     """How much of a run one call makes. Both are run-time values: see `run_chunk`."""
 
-    records: Int[Array, ""]
-    """Samples to take."""
-    stride: Int[Array, ""]
-    """Steps from one to the next."""
+    records: Any
+    """Samples to take, an int32."""
+    stride: Any
+    """Steps from one to the next, an int32."""
 
 
 class Buffer(NamedTuple):
-    """What is fixed when the program compiles."""
+    """What is recorded, fixed when the program compiles."""
 
+    selection: Selection
     capacity: int
     """Samples that one call has room for."""
     every_step: bool

@@ -11,7 +11,7 @@ SWEEPS = 30
 def coulomb_step(
     H: Float[Array, "n n"], v_free: Float[Array, " n"], impulse: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """V = argmin ½ (v - v_free)ᵀ H (v - v_free) + Σ impulse_i |v_i|
+    """v = argmin ½ (v - v_free)ᵀ H (v - v_free) + Σ impulse_i |v_i|
 
     The velocities after a step with dry friction: H = M + dt·(viscous) is what resists a change of
     velocity, v_free the result without dry friction, impulse_i = dt·tau_c,i the most that friction

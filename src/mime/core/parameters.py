@@ -17,8 +17,8 @@ from mime.core.spec import ParameterSpec
 class Parameterised(eqx.Module):
     """A frozen value whose declared parameters have units, ranges and meanings."""
 
-    # Plain methods: equinox makes a pytree of every method that it hands out, in 20 µs. Methods of
-    # these classes are therefore not pytrees; pass the value itself to `jax.jit`, not a method.
+    # Plain methods: equinox makes a pytree of every method that it hands out, which makes calls of
+    # `run` slow (benchmarks/parts.py). So these methods are no pytrees: jit the value, not a method.
     __getattribute__ = object.__getattribute__
 
     @classmethod

@@ -1,9 +1,8 @@
 """Forward dynamics: the accelerations that given torques cause.
 
 Most trees take the mass matrix with a sparse LᵀDL, unrolled: small ones in one piece, larger ones
-link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies. A
-humanoid of 29 joints steps in 2.9 µs link by link and in 7 in loops, and compiles in 7 s and in 4;
-a chain of 12 in 1.4 and 2.1 µs, of 16 in 2.5 and 2.9 µs, and of 30 in 24 and 6 µs.
+link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies.
+benchmarks/joints.py and benchmarks/parts.py measure where one becomes faster than the other.
 """
 
 from collections.abc import Callable

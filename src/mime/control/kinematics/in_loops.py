@@ -5,18 +5,10 @@ is then a shift alone, Frame(1, r), and the algebra of `spatial.py` folds the tu
 the world's origin not even the shifts would be left, but there the inertia of a small link far out
 drowns in m r².)
 
-Unrolled | in loops, µs a robot in `jax.lax.map`, on a busy machine: compare within a row. Serial
-chains, that of 6 a UR5; the last column is the G1 humanoid of 29 joints in five runs, in loops,
-beside Pinocchio on one core in the same run (its frames and its M without the call from Python).
-
-    links                    4            6            8           10           12    29 (Pinocchio)
-    all frames     0.31 | 0.28  0.71 | 0.43  1.46 | 0.61  2.59 | 0.78          0.83      1.8 (1.7)
-    Jacobian       0.63 | 0.31  0.74 | 0.44  2.51 | 0.66  4.43 | 0.77   7.2  | 0.77      0.9 (1.8)
-    mass matrix    0.31 | 0.52  0.41 | 0.80  2.80 | 1.12  5.58 | 1.40          1.45      4.5 (6.0)
-    bias           0.17 | 0.55  0.14 | 0.90  0.22 | 1.08  0.35 | 1.57  0.39 | 1.42       4.0 (5.1)
-
-The bias of 16 takes 0.9 | 2.1 and of 20 2.8 | 2.7: unrolled, XLA's fusion evaluates again and again
-what links share. For forward dynamics see there.
+Small trees are faster unrolled, large ones in loops, since XLA's fusion evaluates again and again
+what unrolled links share (see `mime.xla`). Frames and Jacobians cross over first, then the mass
+matrix, then the bias: benchmarks/kinematics.py and benchmarks/joints.py measure where, and
+`recursion.py` has the thresholds.
 """
 
 from collections.abc import Sequence

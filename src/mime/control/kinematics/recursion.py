@@ -1,12 +1,12 @@
 """Recursions over the links as loops of the compiled program, for trees too large to unroll.
 
 Unrolled, every link is compiled by itself, with the constants of its own joint folded. In a loop
-all links share one body: a chain of 30 compiles in a second or two instead of minutes. The scalars
-of `scalar.py` are here arrays with one entry a link, their **columns**.
+all links share one body, and a long chain compiles in seconds instead of minutes. The scalars
+of `scalar.py` are here arrays with one entry per link, their **columns**.
 
 A loop goes along a **run** of links, each the only child of the one before: a chain is one run, and
 a branch begins another. (One loop over all links, with the parent's value fetched by its index,
-compiles in two thirds of the time for a humanoid, and takes twice as long.)
+compiles sooner and runs more slowly.) benchmarks/joints.py measures both sides.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 FEW_FRAMES, FEW_ENTRIES, FEW_SOLVED, FEW_LINKS = 4, 6, 10, 16
 """Links up to which a recursion is unrolled: for all frames or a Jacobian, for the mass matrix, for
-the forward dynamics of many robots, for the torques or the motion of one link. See `in_loops` for
-what was measured.
+the forward dynamics of many robots, for the torques or the motion of one link. Measured by
+benchmarks/kinematics.py and benchmarks/joints.py.
 """
 FEW_IN_ONE_PIECE = 6
 """Links up to which the forward dynamics of one robot is unrolled without `keep_call`."""

@@ -1,11 +1,10 @@
 """The subcommands by name."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
-from mime.commands.completion import completion
 from mime.commands.demo import demo
 from mime.commands.graph import graph, plot
 from mime.commands.housekeeping import cache, version
@@ -14,6 +13,16 @@ from mime.commands.new_node import new_node
 from mime.commands.run import run
 from mime.commands.show import show
 from mime.commands.verify import verify
+
+
+def completion(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], tyro.conf.Positional, tyro.conf.arg(help="your shell")
+    ],
+) -> int:
+    """Print a completion script: `mime completion bash > ~/.bash_completion.d/mime`."""
+    return dispatch(["--tyro-print-completion", shell])
+
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,

@@ -1,7 +1,7 @@
 """Jerk-limited timing of moves: a speed that rises and falls in the shape of an S."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,6 +15,14 @@ Number = Real[ArrayLike, ""]
 
 _SHAPE = np.array([1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0])
 """Sign of the jerk: up in three segments, the cruise, down in three."""
+
+
+class JointTargets(NamedTuple):
+    """Where the joints should be, how fast, and how that should change."""
+
+    q: Float[Array, " joints"]
+    qd: Float[Array, " joints"]
+    qdd: Float[Array, " joints"]
 
 
 class SCurve(eqx.Module):

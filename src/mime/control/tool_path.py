@@ -12,11 +12,10 @@ from jaxtyping import Array, Float
 from mime._text import nearest, quoted
 from mime.control.inverse_kinematics import IKResult, solve_ik
 from mime.control.kinematics import KinematicTree, frame_pose
-from mime.control.s_curve import Number, SCurve, s_curve
+from mime.control.s_curve import JointTargets, Number, SCurve, s_curve
 from mime.control.spline import second_derivatives, spline_at
 from mime.core.node import ParameterError
 from mime.core.pose import IDENTITY_POSE, compose, invert
-from mime.nodes.control.joint_trajectory import JointTargets
 
 KNOTS = 49
 """Of a leg, where the inverse kinematics are solved; between them cubic splines are nearer to the

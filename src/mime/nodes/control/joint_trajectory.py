@@ -1,14 +1,14 @@
 """Trajectories of all joints of an arm, synchronised, with S-curve timing."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from mime.control.s_curve import Number, SCurve, check_limits, s_curve
+from mime.control.s_curve import JointTargets, Number, SCurve, check_limits, s_curve
 from mime.core.node import (
     Input,
     Mapped,
@@ -25,14 +25,6 @@ from mime.core.node import (
 
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
 PerJoint = Number | Joints
-
-
-class JointTargets(NamedTuple):
-    """Where the joints should be, how fast, and how that should change."""
-
-    q: Float[Array, " joints"]
-    qd: Float[Array, " joints"]
-    qdd: Float[Array, " joints"]
 
 
 class JointTrajectory(eqx.Module):

@@ -67,6 +67,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel):
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == files
     assert {Path(name).suffix for name in packed} >= {".toml", ".urdf", ".txt"}
+    assert packed >= {"mime/__init__.pyi", "mime/py.typed"}  # names and types for type checkers
 
 
 def test_the_command_works_in_another_folder(environment, tmp_path):

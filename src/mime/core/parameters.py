@@ -18,7 +18,7 @@ class Parameterised(eqx.Module):
     """A frozen value whose declared parameters have units, ranges and meanings."""
 
     # Plain methods: equinox makes a pytree of every method that it hands out, which makes calls of
-    # `run` slow (benchmarks/parts.py). So these methods are no pytrees: jit the value, not a method.
+    # `run` slow (benchmarks/parts.py). These methods are no pytrees: jit the value, not a method.
     __getattribute__ = object.__getattribute__
 
     @classmethod

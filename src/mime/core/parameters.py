@@ -74,7 +74,7 @@ def known(*values: Any) -> bool:
 
 
 def _declared(cls: type, kind: str) -> dict[str, Any]:
-    fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # an equinox module is a dataclass
+    fields = dataclasses.fields(cls)
     return {field.name: field.metadata[kind] for field in fields if kind in field.metadata}
 
 

@@ -2,30 +2,15 @@
 
 import pytest
 
-from mime import Trajectory
+from mime import RunInterrupted, Trajectory
 from mime.maze import fastest_route, random_maze
 from mime.mouse import EXPLORE, RACE
 from mime.reporting.plots import draw_plot
-from mime.running import job as runs
 from mime.scenarios import load_scenario
 from mime.scenarios.bundled import bundled_scenarios
 
 
-def stop_after(monkeypatch, chunks):
-    """Ctrl-C after so many pieces of a run."""
-    made = []
-    chunk = runs._Job._chunk
-
-    def count(job, pace):
-        made.append(job)
-        if len(made) > chunks:
-            raise KeyboardInterrupt
-        chunk(job, pace)
-
-    monkeypatch.setattr(runs._Job, "_chunk", count)
-
-
-def test_the_mouse_finds_the_goal_returns_and_races(tmp_path, monkeypatch):
+def test_the_mouse_finds_the_goal_returns_and_races(tmp_path):
     """One test, since the mouse takes long to compile: figures, drawings, file, resumption."""
     scenario = load_scenario(bundled_scenarios()["mouse_in_maze"])
     # Its limits are the closed forms that the file's comments tell.
@@ -36,10 +21,13 @@ def test_the_mouse_finds_the_goal_returns_and_races(tmp_path, monkeypatch):
     assert limits["speed run"].at_least == pytest.approx(race, abs=0.0005)
 
     kept = tmp_path / "kept.npz"
-    with monkeypatch.context() as patch:
-        stop_after(patch, chunks=2)
-        with pytest.raises(runs.RunInterrupted) as stopped:
-            scenario.run(checkpoint=kept)
+
+    def stop_in_the_middle(done, total):
+        if done > 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted) as stopped:
+        scenario.run(checkpoint=kept, progress=stop_in_the_middle)
     run = scenario.run(checkpoint=kept, resume=True)
     assert 0 < len(stopped.value.trajectory.time) < len(run.time)
     figures = scenario.figures(run)

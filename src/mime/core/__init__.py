@@ -1,1 +1,4 @@
-"""What a node is, how nodes are wired, how a graph runs. Knows no physics."""
+"""The contract: what a node is, how nodes are wired, what one step of a graph does.
+
+All of it is pure: no files, no threads, no clocks, no physics.
+"""

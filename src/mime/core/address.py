@@ -11,7 +11,7 @@ Scenario files, sweeps, fits, reports and `with_parameters` all resolve it here.
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -19,25 +19,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime._text import nearest, quoted
-from mime.core.parameters import Parameterised
+from mime.core.parameters import NamedEntries, Parameterised
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
 
-if TYPE_CHECKING:
-    from mime.core.node import Node
+Owner = TypeVar("Owner", bound=Parameterised)
 
 _PART = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
-
-
-@dataclasses.dataclass(frozen=True)
-class NamedEntries:
-    """An array with one entry per named thing: `link[NAME].mass_kg` is one of `tree.masses`."""
-
-    leaf: str
-    """The array's own address within the node."""
-    names: tuple[str, ...]
-    """What each entry belongs to, in order."""
-    unit: str
+_ADDRESS = re.compile(rf"{_PART.pattern}(?:\.{_PART.pattern})*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +38,14 @@ class Leaf:
     spec: ParameterSpec | None
     """Unit and range, where the parameter declares them."""
 
-    def of(self, node: "Node") -> Any:
+    def of(self, node: Parameterised) -> Any:
         """The value there; None where the parameter is absent."""
         value: Any = node
         for part in self.path:
             value = getattr(value, part)
         return value if self.index is None else value[self.index]
 
-    def replaced(self, node: "Node", value: Any) -> "Node":
+    def replaced(self, node: Owner, value: Any) -> Owner:
         """The node with `value` there, at the old value's dtype; unchecked."""
         array: Any = dataclasses.replace(self, index=None).of(node)
         dtype = array.dtype if isinstance(array, jax.Array) else jnp.result_type(float)
@@ -82,62 +71,54 @@ def split_addresses(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, A
             yield node, rest, value
 
 
-def find(node: "Node", address: str) -> Leaf:
+def find(node: Parameterised, address: str) -> Leaf:
     """Where `address` (without the node's name) leads; a `ParameterError` names the nearest."""
+    parts = _split(node, address)
     target: Any = node
-    path: list[str] = []
-    index: int | None = None
     spec: ParameterSpec | None = None
-    parts = _split(address)
     for count, (part, name) in enumerate(parts):
         if name is not None:
             entries = _entries(node, address, part, [p for p, _ in parts[count + 1 :]])
             if name not in entries.names:
-                _refuse(node, address, f"no {part} {name!r}", name, entries.names)
+                _refuse(node, address, f"no {part} {name!r}", name, list(entries.names))
             leaf = find(node, entries.leaf)
             return dataclasses.replace(leaf, index=entries.names.index(name))
         names = _names(target)
         if part not in names:
-            _refuse(node, address, f"no parameter {part!r}", part, names)
+            absent = f"no {parts[count - 1][0]}" if target is None else f"no parameter {part!r}"
+            _refuse(node, address, absent, part, names)
         spec = target.parameter_specs().get(part) if isinstance(target, Parameterised) else None
         target = getattr(target, part)
-        path.append(part)
-        if target is None and count + 1 < len(parts):
-            raise ParameterError(
-                _label(node),
-                [
-                    Problem(
-                        (address,), f"cannot be set: this node has no {part}", "Give it one first"
-                    )
-                ],
-            )
     if not isinstance(target, jax.Array | np.ndarray | None):
-        _refuse(node, address, f"{address!r} is not a number", "", _names(target))
-    return Leaf(tuple(path), index, spec)
+        _refuse(node, address, f"no number at {address!r}", "", _names(target))
+    return Leaf(tuple(part for part, _ in parts), None, spec)
 
 
-def replace_value(node: "Node", address: str, value: Any) -> "Node":
+def replace_value(node: Owner, address: str, value: Any) -> Owner:
     """`node` with another value at `address`, at the old one's shape and dtype; unchecked."""
     leaf = find(node, address)
     old = leaf.of(node)
     if old is not None and np.shape(value) != np.shape(old):
         message = f"has shape {np.shape(old)}, got {np.shape(value)}"
-        raise ParameterError(_label(node), [Problem((address,), message)])
+        raise ParameterError(node.label, [Problem((address,), message)])
     return leaf.replaced(node, value)
 
 
-def _split(address: str) -> list[tuple[str, str | None]]:
+def _split(node: Parameterised, address: str) -> list[tuple[str, str | None]]:
     """`link[forearm].mass_kg` -> [("link", "forearm"), ("mass_kg", None)]."""
+    if not _ADDRESS.fullmatch(address):
+        problem = Problem((address,), "is no address of a parameter", "Write it like gear.ratio")
+        raise ParameterError(node.label, [problem])
     return [(match[1], match[2]) for match in _PART.finditer(address)]
 
 
-def _entries(node: "Node", address: str, group: str, rest: list[str]) -> NamedEntries:
+def _entries(node: Parameterised, address: str, group: str, rest: list[str]) -> NamedEntries:
     groups = node.named_entries()
     if group not in groups:
-        _refuse(node, address, f"nothing named {group!r}", group, groups)
+        _refuse(node, address, f"nothing named {group!r}", group, list(groups))
     field = rest[0] if len(rest) == 1 else ".".join(rest)
     if field not in groups[group]:
-        _refuse(node, address, f"a {group} with no {field!r}", field, groups[group])
+        _refuse(node, address, f"a {group} with no {field!r}", field, list(groups[group]))
     return groups[group][field]
 
 
@@ -148,10 +129,7 @@ def _names(target: Any) -> list[str]:
     return list(vars(target)) if isinstance(target, eqx.Module) else []
 
 
-def _label(node: "Node") -> str:
-    return f"{type(node).__name__} {node.name!r}"
-
-
-def _refuse(node: "Node", address: str, what: str, name: str, names: Any) -> None:
-    message = f"{what}{nearest(name, names)}. It has {quoted(names)}"
-    raise ParameterError(_label(node), [Problem((address,), message, label="has")])
+def _refuse(node: Parameterised, address: str, what: str, name: str, names: list[str]) -> None:
+    known = f". It has {quoted(names)}" if names else ""
+    message = f"{what}{nearest(name, names)}{known}"
+    raise ParameterError(node.label, [Problem((address,), message, label="has")])

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime._text import nearest, quoted
-from mime.core.address import NamedEntries, replace_value
+from mime.core.address import replace_value
 from mime.core.parameters import Effect, Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import (
@@ -111,12 +111,10 @@ class Node(Parameterised):
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
 
-    def named_entries(self) -> Mapping[str, Mapping[str, NamedEntries]]:
-        """Arrays whose entries have names: `{"link": {"mass_kg": NamedEntries(...)}}`.
-
-        They give the address `node.link[NAME].mass_kg` to an entry. Most nodes have none.
-        """
-        return {}
+    @property
+    def label(self) -> str:
+        """What an error calls this node: its class and name."""
+        return f"{type(self).__name__} {self.name!r}"
 
     def with_params(self: "AnyNode", **values: Any) -> "AnyNode":
         """The same node with other parameter values; `jax.grad` and `jax.vmap` go through it.
@@ -141,7 +139,7 @@ class Node(Parameterised):
         for name in boundary_inputs:
             if name not in spec:
                 raise InputError(
-                    f"{type(self).__name__} {self.name!r} has no input {name!r}"
+                    f"{self.label} has no input {name!r}"
                     f"{nearest(name, spec)}. "
                     f"Its inputs are {quoted(spec)}."
                 )
@@ -161,7 +159,7 @@ class Node(Parameterised):
                 array = array.astype(jnp.result_type(float))
         if array.shape != entry.shape:
             raise InputError(
-                f"{type(self).__name__} {self.name!r}: input {name!r} has shape {array.shape}, "
+                f"{self.label}: input {name!r} has shape {array.shape}, "
                 f"expected {entry.shape} [{entry.unit}]."
             )
         return array
@@ -215,7 +213,7 @@ class Node(Parameterised):
         if not (np.isfinite(self.timestep) and self.timestep > 0):
             found.insert(0, Problem(("timestep",), f"must be > 0 s, got {self.timestep!r}"))
         if found:
-            raise ParameterError(f"{type(self).__name__} {self.name!r}", found)
+            raise ParameterError(self.label, found)
 
 
 class _CompiledMethod:

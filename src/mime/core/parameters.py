@@ -14,6 +14,17 @@ from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
 
 
+@dataclasses.dataclass(frozen=True)
+class NamedEntries:
+    """An array with one entry per named thing: `link[NAME].mass_kg` is one of `tree.masses`."""
+
+    leaf: str
+    """The array's own address within the node."""
+    names: tuple[str, ...]
+    """What each entry belongs to, in order."""
+    unit: str
+
+
 class Parameterised(eqx.Module):
     """A frozen value whose declared parameters have units, ranges and meanings."""
 
@@ -40,9 +51,21 @@ class Parameterised(eqx.Module):
         return _declared(cls, "choices")
 
     @property
+    def label(self) -> str:
+        """What an error calls this value."""
+        return type(self).__name__
+
+    @property
     def params(self) -> Mapping[str, Any]:
         """The physical parameters by name, read-only."""
         return MappingProxyType({name: getattr(self, name) for name in self.parameter_specs()})
+
+    def named_entries(self) -> Mapping[str, Mapping[str, NamedEntries]]:
+        """Arrays whose entries have names: `{"link": {"mass_kg": NamedEntries(...)}}`.
+
+        They give the address `arm.link[NAME].mass_kg` to an entry. Most values have none.
+        """
+        return {}
 
     def value_problems(self) -> Iterator[Problem]:
         """What is wrong beyond single ranges; override it. Values may be traced: skip those."""
@@ -65,7 +88,7 @@ class Effect(Parameterised):
 
     def __check_init__(self) -> None:
         if found := list(self.problems()):
-            raise ParameterError(type(self).__name__, found)
+            raise ParameterError(self.label, found)
 
 
 def known(*values: Any) -> bool:

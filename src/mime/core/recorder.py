@@ -37,9 +37,9 @@ class Recorder:
     watched: tuple[str, ...]
     """Nodes of which something is recorded."""
     of_step: Callable[[SimulationState, Any, Any], Outputs]
-    """From the state after a step, its fluxes and inputs: for programs that record every step."""
+    """Read them off the state after a step, its fluxes and its inputs."""
     of_inputs: Callable[[SimulationState, Any], Outputs]
-    """From the state and the watched inputs alone, so that the steps between need no fluxes."""
+    """Compute them from the state and the watched inputs: steps between need no fluxes."""
 
     def keep(self, result: StepResult) -> tuple[SimulationState, dict[str, Any]]:
         """The state, and the inputs that `of_inputs` will ask for."""

@@ -36,7 +36,7 @@ class Constant(Signal):
 
 
 class Series(Signal):
-    """One value a step: `values[n]` holds during step n."""
+    """One value per step: `values[n]` holds during step n."""
 
     values: Array
 
@@ -108,7 +108,7 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
         return Series(array)
     raise InputError(
         f"input {name} has shape {array.shape}: expected {spec.shape} [{spec.unit}] if constant, "
-        f"{(steps, *spec.shape)} for one value a step, or a function of time"
+        f"{(steps, *spec.shape)} for one value per step, or a function of time"
     )
 
 

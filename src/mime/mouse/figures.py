@@ -65,6 +65,7 @@ def draw_path(
     share one scale.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.colors import Normalize
     from matplotlib.collections import LineCollection
 
     if axes is None:
@@ -73,7 +74,7 @@ def draw_path(
     axes = _as_many(axes, len(phases), "draw_path", "phase")
     x, y = run["body"]["pose_world"][:, :2].T
     speed, phase = np.abs(run["body"]["body_velocity"]), run["brain"]["phase"]
-    norm = matplotlib.colors.Normalize(0.0, max(float(speed.max(initial=0.0)), 0.1))
+    norm = Normalize(0.0, max(float(speed.max(initial=0.0)), 0.1))
     for axis, which in zip(axes, phases, strict=True):
         draw(maze, axis, wall_colour="0.35")
         within = np.flatnonzero(phase == which)

@@ -1,1 +1,1 @@
-"""A graph that runs for people."""
+"""For people: building a graph, running it with progress and checkpoints, batches on all cores."""

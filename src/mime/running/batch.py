@@ -13,7 +13,7 @@ from mime.core.recorder import Selection
 from mime.core.step import SimulationState
 from mime.running.batch_programs import batch_program, fields_of
 from mime.running.divergence import all_finite
-from mime.running.progress import Pace, progress_bar
+from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
     labels,
@@ -33,7 +33,7 @@ class DivergenceWarning(UserWarning):
 
 
 class BatchJob:
-    """One batch under way: equal blocks of members, a thread each, in chunks of time."""
+    """One batch under way: equal blocks of members, one per thread, in chunks of time."""
 
     def __init__(
         self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
@@ -48,7 +48,7 @@ class BatchJob:
         self.static = {"selection": selection, "axes": axes, "every_step": every == 1}
         self.compiled = kind.compiled.of(variants.shared)
 
-    def finish(self, progress: bool) -> Trajectory:
+    def finish(self, progress: Progress) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
         size = length * sample_bytes(self.variants.shared.nodes, self.selection)

@@ -31,9 +31,9 @@ _sizes: dict[Any, int | None] = {}
 
 
 def step_size(program: Program) -> int | None:
-    """Operations by which a step advances the state; counted once per structure.
+    """Count the operations by which a step advances the state, once per structure.
 
-    None for a step with loops of its own, which members may turn differently often.
+    None stands for a step with loops of its own: members may need different numbers of turns.
     """
     key = split(program)[0]
     if key not in _sizes:

@@ -54,6 +54,6 @@ def batched(function: Callable[..., Any], threads: int | None = None) -> Callabl
 
 
 def _plain(x: Any) -> Any:
-    """As a NumPy array, which is cut without a call to JAX; random keys cannot be one."""
+    """Make it a NumPy array, which is cut without a call to JAX; random keys cannot be one."""
     is_key = isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.extended)
     return x if is_key else np.asarray(x)

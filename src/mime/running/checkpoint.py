@@ -27,7 +27,7 @@ class CheckpointError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class Reached:
     """How far a run has come: what a checkpoint holds."""
 
     done: int
@@ -61,18 +61,18 @@ def fingerprint(
 
 
 def save(
-    path: Path, prints: Mapping[str, str], progress: Progress, recorded: list[np.ndarray]
+    path: Path, prints: Mapping[str, str], reached: Reached, recorded: list[np.ndarray]
 ) -> None:
     """Write a checkpoint. The file at `path` is always a whole one."""
     header = {
         "format": _FORMAT,
         "fingerprint": dict(prints),
-        "done": progress.done,
-        "total": progress.total,
-        "records": progress.records,
+        "done": reached.done,
+        "total": reached.total,
+        "records": reached.records,
     }
-    arrays = {f"state{i}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(progress.state))}
-    arrays |= {f"record{i}": values[: progress.records] for i, values in enumerate(recorded)}
+    arrays = {f"state{i}": np.asarray(x) for i, x in enumerate(jax.tree.leaves(reached.state))}
+    arrays |= {f"record{i}": values[: reached.records] for i, values in enumerate(recorded)}
 
     def write(part: Path) -> None:
         with part.open("wb") as file:
@@ -105,7 +105,7 @@ def load(
     prints: Mapping[str, str],
     like: SimulationState,
     recorded: list[np.ndarray],
-) -> Progress:
+) -> Reached:
     """Read a checkpoint of this very run into `recorded`; refuse any other."""
     header = read_header(path)
     changed = [part for part, digest in prints.items() if header["fingerprint"].get(part) != digest]
@@ -130,7 +130,7 @@ def load(
     except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
         raise CheckpointError(f"{path}: damaged ({error}); delete it and start anew") from error
     state = jax.tree.unflatten(jax.tree.structure(like), leaves)
-    return Progress(header["done"], header["total"], state, count)
+    return Reached(header["done"], header["total"], state, count)
 
 
 def _digest(*parts: str | bytes) -> str:

@@ -13,10 +13,10 @@ from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
-from mime.running.checkpoint import CheckpointError, Progress
+from mime.running.checkpoint import CheckpointError, Reached
 from mime.running.divergence import all_finite, is_finite, locate
 from mime.running.loop import Buffer, Samples, run_chunk
-from mime.running.progress import Pace, progress_bar
+from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
     labels,
@@ -102,7 +102,7 @@ class Job:
                 )
         self._save()
 
-    def finish(self, progress: bool) -> Trajectory:
+    def finish(self, progress: Progress) -> Trajectory:
         """Run to the end, in chunks short enough for a person to see and to stop."""
         pace, saved = Pace(), time.monotonic()
         with progress_bar(self.steps, self.done, progress) as bar:
@@ -170,8 +170,8 @@ class Job:
 
     def _save(self) -> None:
         if self.file is not None:
-            progress = Progress(self.done, self.steps, self.state, self.records)
-            checkpoints.save(self.file, self.prints, progress, self.recorded)
+            reached = Reached(self.done, self.steps, self.state, self.records)
+            checkpoints.save(self.file, self.prints, reached, self.recorded)
 
     def _trajectory(self) -> Trajectory:
         data = [values[: self.records] for values in self.recorded]

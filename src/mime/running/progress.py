@@ -1,12 +1,15 @@
-"""Progress for a person: a bar with steps a second and time left, and chunks of a good length."""
+"""Progress for a person: a bar with steps per second and time left; chunks of a good length."""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_SECONDS_A_CHUNK = 0.2
+_SECONDS_PER_CHUNK = 0.2
 _SECONDS_BEFORE_THE_BAR = 0.5
+
+Progress = bool | Callable[[int, int], None]
+"""Show a bar, or not, or call a function with the steps done and the steps in all."""
 
 
 class Pace:
@@ -14,7 +17,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.steps = 256
-        self._elapsed = _SECONDS_A_CHUNK
+        self._elapsed = _SECONDS_PER_CHUNK
 
     def __enter__(self) -> "Pace":
         self._began = time.perf_counter()
@@ -34,13 +37,17 @@ class Pace:
 
     def made(self, steps: int) -> None:
         """Aim the next chunk by how long the last one of `steps` steps took."""
-        wanted = steps * _SECONDS_A_CHUNK / self._elapsed
+        wanted = steps * _SECONDS_PER_CHUNK / self._elapsed
         self.steps = int(min(max(wanted, self.steps / 4, 1), self.steps * 16, 2**30))
 
 
 @contextmanager
-def progress_bar(total: int, done: int, wanted: bool) -> Iterator[Callable[[int], None]]:
+def progress_bar(total: int, done: int, wanted: Progress) -> Iterator[Callable[[int], None]]:
     """A function that shows how many steps are done. Quiet off a terminal and in short runs."""
+    if callable(wanted):
+        tell = wanted
+        yield lambda done: tell(done, total)
+        return
     began, before = time.monotonic(), done
     shown: list[Any] = []
 

@@ -41,12 +41,11 @@ def parameter_values(nodes: Mapping[str, Node]) -> dict[str, dict[str, np.ndarra
 
 def sample_bytes(nodes: Mapping[str, Node], selection: Selection) -> int:
     """Bytes that one sample takes, for sizing buffers."""
-    shapes = [
-        field_specs(nodes[name])[field].shape if name in nodes else ()
-        for name, fields in selection
-        for field in fields
-    ]
-    return 8 * sum(math.prod(shape) for shape in shapes)
+    entries = 0
+    for name, fields in selection:
+        specs = field_specs(nodes[name]) if name in nodes else {}
+        entries += sum(math.prod(specs[field].shape) if specs else 1 for field in fields)
+    return 8 * entries
 
 
 def buffer_capacity(sample_size: int, records: int, size: int, fewest: int, most: int) -> int:

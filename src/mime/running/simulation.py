@@ -12,6 +12,7 @@ from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
 from mime.running.batch import BatchJob
 from mime.running.job import Job
+from mime.running.progress import Progress
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
 
@@ -28,7 +29,7 @@ class Simulation(Program):
         record: Recorded = None,
         every: int = 1,
         initial_state: SimulationState | Mapping[str, Mapping[str, Any]] | None = None,
-        progress: bool = True,
+        progress: Progress = True,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         resume: bool = False,
@@ -39,7 +40,8 @@ class Simulation(Program):
         record, every    fields to record (default: fluxes and observable states), at every k-th
                          step
         initial_state    overrides `{node: {field: value}}`, or the `final_state` of an earlier run
-        progress         show a bar on a terminal when the run takes longer than a moment
+        progress         show a bar on a terminal when the run takes longer than a moment, or call
+                         a function `(steps done, steps in all)` after every chunk
         checkpoint       file to keep the run's progress in, at least every `checkpoint_seconds`
         resume           go on from that file; the result is the undisturbed run's, bit for bit
 
@@ -74,7 +76,7 @@ class Simulation(Program):
         batch_size: int | None = None,
         record: Recorded = None,
         every: int = 1,
-        progress: bool = True,
+        progress: Progress = True,
         threads: int | None = None,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.

@@ -141,7 +141,7 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         return _from_xarray(dataset)
 
     def plot(self, fields: list[str] | None = None) -> "matplotlib.figure.Figure":
-        """One axis a field (`"node.field"`; all of them by default) over time, with units."""
+        """Draw one axis per field (`"node.field"`; all by default) over time, with units."""
         from matplotlib.figure import Figure
 
         chosen = fields or [

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from mime.running.graph import GraphManager
+from mime.running.progress import Progress
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Trajectory
 from mime.scenarios.assemblies import Drawing
@@ -52,7 +53,7 @@ class Scenario:
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 5.0,
         resume: bool = False,
-        progress: bool = False,
+        progress: Progress = False,
     ) -> Trajectory:
         """Run it in its precision; options are those of `Simulation.run`."""
         with jax.enable_x64(self.tables.simulation.precision == "double"):

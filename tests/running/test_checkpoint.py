@@ -20,15 +20,15 @@ SCRIPT = """
     sys.path.insert(0, "tests")
     from elements import Cell
     from mime import GraphManager
-    from mime.core import checkpoint
+    from mime.running import checkpoint
     graph = GraphManager()
     graph.add_node(Cell("a", 0.01)); graph.add_node(Cell("b", 0.02))
     graph.add_edge("a", "b", "y", "s"); graph.add_edge("b", "a", "y", "r", delay=True)
     graph.add_external_input("a", "s")
     path, mode, out = sys.argv[1:]
-    def save_and_wait(path, prints, progress, recorded, save=checkpoint.save):
-        save(path, prints, progress, recorded)
-        if mode == "killed" and progress.records > 20:
+    def save_and_wait(path, prints, reached, recorded, save=checkpoint.save):
+        save(path, prints, reached, recorded)
+        if mode == "killed" and reached.records > 20:
             time.sleep(600)  # in its middle, however late the signal comes
     checkpoint.save = save_and_wait
     options = {} if mode == "plain" else {"checkpoint": path, "checkpoint_seconds": 0.0}
@@ -86,22 +86,21 @@ def graph(gain=0.25):
 
 
 @pytest.fixture
-def unfinished(tmp_path, monkeypatch):
+def unfinished(tmp_path):
     """A checkpoint of a run that was stopped after some chunks."""
-    from mime.core import run
+    path = tmp_path / "run.checkpoint"
 
-    path, original, calls = tmp_path / "run.checkpoint", run._Job._chunk, []
-
-    def stop(self, pace):
-        calls.append(1)
-        if len(calls) > 2:
+    def stop_in_the_middle(done, total):
+        if done > 1000:
             raise KeyboardInterrupt
-        original(self, pace)
 
-    monkeypatch.setattr(run._Job, "_chunk", stop)
     with pytest.raises(KeyboardInterrupt, match="resume from"):
-        graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=path)
-    monkeypatch.undo()
+        graph().run(
+            steps=10_000,
+            inputs={"a": {"s": 1.0}},
+            checkpoint=path,
+            progress=stop_in_the_middle,
+        )
     return path
 
 

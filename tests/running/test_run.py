@@ -117,7 +117,7 @@ def test_a_run_goes_on_from_an_earlier_final_state(simulation):
         ({"steps": 5, "every": 0}, "every must be >= 1"),
         ({"steps": 5, "record": ["rotor.sped"]}, "did you mean 'speed'"),
         ({"steps": 5, "record": ["speed"]}, "write 'node.field'"),
-        ({"steps": 5, "resume": True}, "needs checkpoint"),
+        ({"steps": 5, "resume": True}, "needs a checkpoint"),
         ({"steps": 5, "inputs": {"rotor": {"torque": np.ones(4)}}}, r"has shape \(4,\)"),
         ({"steps": 5, "inputs": {"rotor": {"torque": "fast"}}}, "must be a number or an array"),
         (
@@ -241,21 +241,22 @@ def test_a_flux_that_is_not_finite_is_found_even_if_the_state_is():
         graph.compile().run(2.0)
 
 
-def test_an_interrupted_run_keeps_what_was_computed(simulation, monkeypatch):
-    from mime.core import run
-
-    original, calls = run._Job._chunk, []
-
-    def stop_after_three(self, pace):
-        calls.append(1)
-        if len(calls) > 3:
+def test_an_interrupted_run_keeps_what_was_computed(simulation):
+    def stop_in_the_middle(done, total):
+        if done > 1000:
             raise KeyboardInterrupt
-        original(self, pace)
 
-    monkeypatch.setattr(run._Job, "_chunk", stop_after_three)
     with pytest.raises(RunInterrupted, match=r"stopped after \d+ of 100000 steps") as error:
-        simulation.run(100.0, {"rotor": {"torque": 1.0}})
-    assert len(error.value.trajectory.time) == error.value.trajectory.final_state.step > 0
+        simulation.run(100.0, {"rotor": {"torque": 1.0}}, progress=stop_in_the_middle)
+    assert len(error.value.trajectory.time) == error.value.trajectory.final_state.step > 1000
+
+
+def test_progress_can_be_a_function_that_sees_every_chunk(simulation):
+    seen = []
+    simulation.run(steps=5000, progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 1
+    assert seen == sorted(seen)
+    assert seen[-1] == (5000, 5000)
 
 
 def test_ten_million_steps_recorded_every_thousandth_stay_under_a_gigabyte():

@@ -9,13 +9,13 @@ import pytest
 
 from elements import Cell, Rotor, Spring
 from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
-from mime.running.batch_programs import batch_program
+from mime.running.batch_programs import LANES, ONE_BY_ONE, batch_program
 
 # A member's lane and a single run are compiled to different vector code: last-bit differences only.
 ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
 
 
-@pytest.fixture(params=["lanes", "one by one"])
+@pytest.fixture(params=[LANES, ONE_BY_ONE], ids=["lanes", "one by one"])
 def program(request, monkeypatch):
     """Either way to run a batch, whatever the library would choose."""
     monkeypatch.setattr("mime.running.batch.batch_program", lambda _: request.param)
@@ -215,12 +215,12 @@ class Halving(Cell):
 
 
 def test_long_steps_and_steps_with_loops_run_one_by_one(simulation):
-    assert batch_program(chain(2)) == "lanes"
-    assert batch_program(simulation) == "lanes"  # two rates: a branch, but no loop
-    assert batch_program(chain(60)) == "one by one"
+    assert batch_program(chain(2)) is LANES
+    assert batch_program(simulation) is LANES  # two rates: a branch, but no loop
+    assert batch_program(chain(60)) is ONE_BY_ONE
     graph = GraphManager()
     graph.add_node(Halving("cell", 0.01))
-    assert batch_program(graph.compile()) == "one by one"
+    assert batch_program(graph.compile()) is ONE_BY_ONE
 
 
 def test_a_long_step_equals_single_runs_to_the_bit():

@@ -65,8 +65,8 @@ def draw_path(
     share one scale.
     """
     import matplotlib.pyplot as plt
-    from matplotlib.colors import Normalize
     from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
 
     if axes is None:
         size = 4.6 * len(phases), 5.95

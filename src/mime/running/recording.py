@@ -28,11 +28,12 @@ def labels(
 
 
 def parameter_values(nodes: Mapping[str, Node]) -> dict[str, dict[str, np.ndarray]]:
-    """All numeric parameters, by node; those inside a nested module by their dotted name."""
+    """All numeric parameters, by node and address: those of effects, such as `gear.ratio`, too."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for name, node in nodes.items():
         found[name] = {}
-        for parameter, value in node.params.items():
+        effects = {effect: getattr(node, effect) for effect in node.effect_types()}
+        for parameter, value in {**node.params, **effects}.items():
             for path, leaf in jax.tree_util.tree_leaves_with_path(value):
                 inside = jax.tree_util.keystr(path, simple=True, separator=".")
                 found[name][".".join(filter(None, (parameter, inside)))] = np.asarray(leaf)

@@ -9,6 +9,8 @@ from mkdocs.config import load_config
 
 from mime.scenarios.node_types import own_types
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -10,6 +10,8 @@ import pytest
 
 import mime
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     "list nodes",

@@ -31,3 +31,11 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def is_file(file: Path) -> bool:
+    """True for a plain file; a name that no file can have is none."""
+    try:
+        return file.is_file()
+    except (OSError, ValueError):  # too long, or with a null character
+        return False

@@ -1,29 +1,22 @@
-"""The `mime` command: calls a subcommand, and tells what went wrong without a traceback."""
+"""The `mime` command: finds the subcommand, and tells what went wrong without a traceback."""
 
 import os
 import sys
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
 
 import mime
-from mime.commands.errors import (
-    FAILED,
-    INTERRUPTED,
-    MISTAKE,
-    OK,
-    RunFailedError,
-    UserMistakeError,
-)
-from mime.scenarios.problems import ScenarioError
-from mime.xla.cache import enable_compilation_cache
+from mime.commands import FAILED, INTERRUPTED, MISTAKE, OK, RunFailedError, UserMistakeError
+from mime.scenarios.source import ScenarioError
+from mime.xla.cache import cache_bytes, cache_folder, clear_cache, enable_compilation_cache
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `mime` command. Ends with `SystemExit` unless all went well."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:
-        print(f"mime {mime.__version__}")
+        version()
         return
     os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: no window system is asked
     enable_compilation_cache()
@@ -32,22 +25,82 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(code)
 
 
+def cache(clear: bool = False) -> int:
+    """Show where compiled programs are kept and how large they are, or remove them.
+
+    :param clear: remove the kept programs
+    """
+    if clear:
+        print(f"removed {clear_cache() / 1e6:.1f} MB from {cache_folder()}")
+    else:
+        print(f"{cache_folder()}: {cache_bytes() / 1e6:.1f} MB of compiled programs")
+    return OK
+
+
+def version() -> int:
+    """Print the version."""
+    print(f"mime {mime.__version__}")
+    return OK
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
+    """Print a completion script: `mime completion bash > ~/.bash_completion.d/mime`.
+
+    :param shell: your shell
+    """
+    return _dispatch(["--tyro-print-completion", shell])
+
+
+def _commands() -> dict[str, Callable[..., Any]]:
+    """The subcommands by name. They load here, since `mime --version` needs none of them."""
+    from mime.commands.demo import demo
+    from mime.commands.graph import graph, plot
+    from mime.commands.listing import list_
+    from mime.commands.new_node import new_node
+    from mime.commands.run import run
+    from mime.commands.show import show
+    from mime.commands.verify import verify
+
+    return {
+        "run": run,
+        "list": list_,
+        "show": show,
+        "graph": graph,
+        "plot": plot,
+        "demo": demo,
+        "verify": verify,
+        "new-node": new_node,
+        "completion": completion,
+        "cache": cache,
+        "version": version,
+    }
+
+
+def _dispatch(words: Sequence[str]) -> int:
+    """Run the command that the words name; its exit code."""
+    import tyro
+
+    return tyro.extras.subcommand_cli_from_dict(
+        _commands(),
+        prog="mime",
+        description="Simulate electromechanical robots from scenario files.",
+        args=list(words),
+        config=(tyro.conf.FlagCreatePairsOff,),
+    )
+
+
 def _guarded(words: list[str], debug: bool) -> int:
     """Run a command; say what went wrong in a line or two. With `debug`, let it out."""
-    from mime.commands.table import dispatch
-
     try:
         with warnings.catch_warnings():
             setattr(warnings, "showwarning", _show_warning)  # noqa: B010  mypy forbids the plain way
-            return dispatch(words)
-    except (KeyboardInterrupt, ScenarioError, UserMistakeError) as error:
+            return _dispatch(words)
+    except (KeyboardInterrupt, ScenarioError, UserMistakeError, RunFailedError, OSError) as error:
         if debug:
             raise
-        return _say(_words(error), INTERRUPTED if isinstance(error, KeyboardInterrupt) else MISTAKE)
-    except (RunFailedError, OSError) as error:
-        if debug:
-            raise
-        return _say(str(error), FAILED if isinstance(error, RunFailedError) else MISTAKE)
+        print(_words(error), file=sys.stderr)
+        codes = {KeyboardInterrupt: INTERRUPTED, RunFailedError: FAILED}
+        return next((code for kind, code in codes.items() if isinstance(error, kind)), MISTAKE)
 
 
 def _words(error: BaseException) -> str:
@@ -55,12 +108,9 @@ def _words(error: BaseException) -> str:
         count = len(error.problems)
         heading = f"{error.file}: {count} problem{'s' if count > 1 else ''}"
         return "\n".join([heading, *(f"  {problem}" for problem in error.problems)])
-    return str(error) or "interrupted; nothing was kept"
-
-
-def _say(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
-    return code
+    if isinstance(error, KeyboardInterrupt):
+        return str(error) or "interrupted; nothing was kept"
+    return str(error)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:

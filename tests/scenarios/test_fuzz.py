@@ -119,7 +119,7 @@ def load(tmp_path, text):
     try:
         load_scenario(file)
     except ScenarioError as error:
-        problems = error.problems
+        problems = list(map(str, error.problems))
     assert problems
     assert all(str(file) in problem for problem in problems)
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from mime import GraphManager
+from mime import Gear, GraphManager
 from mime.models import model_path
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import MotorNode
@@ -104,7 +104,7 @@ kt_n_m_per_a = 0.05
 r_ohm = 1.0
 l_henry = 1e-3
 damping_n_m_s = 1e-5
-gear_ratio = 50.0
+gear = { ratio = 50.0 }
 shaft = "driven"
 command_mode = "voltage"
 [nodes.joint]
@@ -129,7 +129,7 @@ value = 12.0
 def test_a_coupling_group_is_that_of_the_graph_in_python(write):
     found = load_scenario(write(DRIVE)).run()
     figures = (1e-5, 0.05, 1.0, 1e-3, 1e-5)
-    options = {"gear_ratio": 50.0, "shaft": "driven", "command_mode": "voltage"}
+    options = {"gear": Gear(ratio=50.0), "shaft": "driven", "command_mode": "voltage"}
     motor = MotorNode("motor", 1e-4, *figures, **options)
     joint = {"output_inertia_kg_m2": 0.2, "stiffness_n_m_per_rad": 60.0}
     graph = elastic_drive(motor, iterated=True, **joint)
@@ -205,11 +205,11 @@ l_henry = 4.2e-4
 
 
 def test_a_motor_comes_from_the_catalogue_or_from_a_sheet(write):
-    named = DATASHEET.format(sheet='datasheet = "faulhaber_1524t012sr"\ngear_ratio = 20')
+    named = DATASHEET.format(sheet='datasheet = "faulhaber_1524t012sr"\ngear = { ratio = 20 }')
     motor = load_scenario(write(named)).simulation.nodes["motor"]
     expected = MotorNode.from_datasheet("motor", 1e-4, CATALOGUE["faulhaber_1524t012sr"])
     assert motor.kt_n_m_per_a == expected.kt_n_m_per_a
-    assert motor.gear_ratio == 20.0
+    assert motor.gear.ratio == 20.0
     figures = load_scenario(write(DATASHEET.format(sheet=FIGURES))).simulation.nodes["motor"]
     assert figures.r_ohm == 19.8
     assert figures.inertia_kg_m2 == 5.6e-8
@@ -227,8 +227,11 @@ def test_a_motor_comes_from_the_catalogue_or_from_a_sheet(write):
             ":14: nodes.motor.datasheet.r_om: no figure of a data sh",
         ),
         (FIGURES.replace("19.8", "'x'"), ":14: nodes.motor.datasheet.r_ohm: must be a number, got"),
-        (FIGURES.replace("19.8", "-1.0"), ":14: nodes.motor.datasheet.r_ohm: r_ohm must be > 0"),
-        (FIGURES.replace("nominal_voltage_v = 12.0", ""), "missing.*'nominal_voltage_v'"),
+        (FIGURES.replace("19.8", "-1.0"), ":14: nodes.motor.datasheet.r_ohm: must be > 0"),
+        (
+            FIGURES.replace("nominal_voltage_v = 12.0", ""),
+            "datasheet.nominal_voltage_v: the key is missing",
+        ),
     ],
 )
 def test_a_sheet_that_is_none_is_told(write, sheet, message):

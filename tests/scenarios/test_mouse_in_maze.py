@@ -15,7 +15,7 @@ def test_the_mouse_finds_the_goal_returns_and_races(tmp_path):
     scenario = load_scenario(bundled_scenarios()["mouse_in_maze"])
     # Its limits are the closed forms that the file's comments tell.
     maze = random_maze(1019)
-    limits = {merit.name: merit for merit in scenario.tables.figures_of_merit}
+    limits = {merit.name: merit for merit in scenario.tables.figures_of_merit.values()}
     to_goal, race = fastest_route(maze, EXPLORE).time_s, fastest_route(maze, RACE).time_s
     assert limits["time to the goal"].at_least == pytest.approx(to_goal, abs=0.005)
     assert limits["speed run"].at_least == pytest.approx(race, abs=0.0005)
@@ -34,8 +34,8 @@ def test_the_mouse_finds_the_goal_returns_and_races(tmp_path):
     assert all(figure.ok for figure in figures), figures
     assert run.to_xarray().identical(scenario.run().to_xarray())
 
-    assert [plot.drawing for plot in scenario.tables.plots] == list(scenario.drawings)
-    for plot in scenario.tables.plots:
+    assert [plot.drawing for plot in scenario.tables.plots.values()] == list(scenario.drawings)
+    for plot in scenario.tables.plots.values():
         figure = draw_plot(scenario, plot, run, plot.title)
         words = " ".join(axis.get_xlabel() + axis.get_ylabel() for axis in figure.axes)
         assert "[m]" in words or "[s]" in words, words

@@ -5,16 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.signal
-from pydantic import TypeAdapter
 
-from mime.scenarios.csv_columns import read_columns
-from mime.scenarios.waveforms import Csv, Waveform
+from mime.scenarios.waveforms import WAVEFORMS, Csv, read_columns
 
 T = np.linspace(0.0, 2.0, 2001)
 
 
 def sampled(size=(), **table):
-    waveform = TypeAdapter(Waveform).validate_python(table)
+    waveform = WAVEFORMS[table["kind"]](**table)
     function = waveform.shape(size)
     if not callable(function):
         return np.broadcast_to(function, (len(T), *size))

@@ -1,1 +1,12 @@
-"""The subcommands of `mime`, one a file. Each returns its exit code."""
+"""The subcommands of `mime`, one per file. Each returns its exit code."""
+
+OK, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+"""All well; a run that failed; a user's mistake; Ctrl-C."""
+
+
+class UserMistakeError(ValueError):
+    """Something that the user can put right; its message says how."""
+
+
+class RunFailedError(RuntimeError):
+    """A run that ended badly, or whose results could not be written."""

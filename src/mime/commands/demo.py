@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from mime.commands.errors import FAILED, OK, RunFailedError
+from mime.commands import FAILED, OK, RunFailedError
 from mime.commands.run import Debug
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def demo(
     from mime.reporting.report import page
     from mime.reporting.summary import figures_table, wide_console
     from mime.scenarios.bundled import bundled_scenarios
-    from mime.scenarios.loader import load_scenario
+    from mime.scenarios.scenario import load_scenario
 
     console = wide_console()
     prepare(out)

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-from mime.commands.errors import RunFailedError, UserMistakeError
+from mime.commands import RunFailedError, UserMistakeError
 from mime.commands.output import (
     CHECKPOINT,
     REPORT,
@@ -23,14 +23,21 @@ from mime.commands.output import (
 from mime.reporting.graph_picture import draw_graph
 from mime.reporting.plots import draw_plot
 from mime.reporting.report import png_bytes, write_report
-from mime.running.checkpoint import CheckpointError
+from mime.running.checkpoint import CheckpointError, Reason
 from mime.running.job import DivergenceError, RunInterrupted
 from mime.running.trajectory import Trajectory
-from mime.scenarios.merits import Figure
+from mime.scenarios.merits import FigureOfMerit
 from mime.scenarios.scenario import Scenario
 
 CHECKPOINT_SECONDS = 10.0
-Tell = Callable[[Trajectory, list[Figure]], None]
+_ADVICE: dict[Reason, str] = {
+    "missing": "start the run without --resume",
+    "unfinished": "add --resume to go on, or delete it to start anew",
+    "other run": "resume with what it was started with, or start anew with another file",
+    "too long": "ask for a longer run",
+    "damaged": "delete it to start anew",
+}
+Tell = Callable[[Trajectory, list[FigureOfMerit]], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +45,7 @@ class Outcome:
     """What a run left behind."""
 
     trajectory: Trajectory
-    figures: list[Figure]
+    figures: list[FigureOfMerit]
     plots: list[tuple[str, bytes]]
     """Title and PNG."""
 
@@ -76,11 +83,10 @@ def execute(
         )
     except CheckpointError as error:
         put_back(moved)
-        words = str(error).replace("pass resume=True", "add --resume")
-        raise UserMistakeError(words) from error
+        raise UserMistakeError(f"{error.what}; {_ADVICE[error.reason]}") from error
     except RunInterrupted as stopped:
-        made, kept = str(stopped).partition(";")[0], save_partial(stopped.trajectory, folder)
-        words = f"{made}; {kept}.\nGo on with:  {again}{earlier_result(folder)}"
+        kept = save_partial(stopped.trajectory, folder)
+        words = f"{stopped.what}; {kept}.\nGo on with:  {again}{earlier_result(folder)}"
         raise RunInterrupted(words, stopped.trajectory) from None
     except KeyboardInterrupt:  # before the first step
         put_back(moved)
@@ -123,8 +129,8 @@ def command_line(scenario: str, overrides: tuple[str, ...], folder: Path | None)
 
 def _plots(scenario: Scenario, trajectory: Trajectory) -> list[tuple[str, bytes]]:
     drawn = []
-    for index, plot in enumerate(scenario.tables.plots, 1):
-        title = plot.title or f"plot {index}"
+    for index, plot in scenario.tables.plots.items():
+        title = plot.title or f"plot {index + 1}"
         drawn.append((title, png_bytes(draw_plot(scenario, plot, trajectory, title))))
     return drawn
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from mime.commands.errors import OK, RunFailedError, UserMistakeError
+from mime.commands import OK, RunFailedError, UserMistakeError
 from mime.commands.run import Overrides, Scenario
 
 
@@ -20,7 +20,7 @@ def graph(
     """Show how a scenario's nodes are wired, as text or as a picture."""
     from mime.reporting.graph_picture import draw_graph, graph_text
     from mime.scenarios.bundled import find_scenario
-    from mime.scenarios.loader import load_scenario
+    from mime.scenarios.scenario import load_scenario
 
     loaded = load_scenario(find_scenario(scenario), set)
     if out is None:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from mime.commands.errors import OK
+from mime.commands import OK
 
 
 def list_(

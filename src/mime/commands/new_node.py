@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from mime.commands.errors import OK, UserMistakeError
+from mime.commands import OK, UserMistakeError
 
 
 def new_node(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mime._files import write_atomically
-from mime.commands.errors import RunFailedError, UserMistakeError
+from mime.commands import RunFailedError, UserMistakeError
 
 if TYPE_CHECKING:
     from mime.running.trajectory import Trajectory

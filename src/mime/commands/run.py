@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from mime.commands.errors import FAILED, OK
+from mime.commands import FAILED, OK
 
 if TYPE_CHECKING:
     from mime.running.trajectory import Trajectory
-    from mime.scenarios.merits import Figure
+    from mime.scenarios.merits import FigureOfMerit
 
 Scenario = Annotated[
     str, tyro.conf.Positional, tyro.conf.arg(metavar="SCENARIO", help="file or bundled name")
@@ -41,7 +41,7 @@ def run(
     from mime.commands.output import REPORT
     from mime.reporting.summary import fields_table, figures_table, wide_console
     from mime.scenarios.bundled import find_scenario
-    from mime.scenarios.loader import load_scenario
+    from mime.scenarios.scenario import load_scenario
 
     loaded = load_scenario(find_scenario(scenario), set)
     folder = out or Path("mime_output") / loaded.name
@@ -49,7 +49,7 @@ def run(
     console = wide_console()
     console.quiet = quiet
 
-    def tell(trajectory: "Trajectory", figures: "list[Figure]") -> None:
+    def tell(trajectory: "Trajectory", figures: "list[FigureOfMerit]") -> None:
         simulation = loaded.tables.simulation
         console.print(f"{loaded.title}: {simulation.duration:g} s in {loaded.steps:,} steps\n")
         console.print(fields_table(trajectory))

@@ -1,12 +1,13 @@
-"""`mime show NODE`: what a node takes, gives and computes, from its own declarations."""
+"""`mime show NODE`: what a node or an assembly takes and gives, from its own declarations."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from mime.commands.errors import OK, UserMistakeError
+from mime.commands import OK, UserMistakeError
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from rich.table import Table as RichTable
 
     from mime.reporting.node_sheet import Table
@@ -25,9 +26,8 @@ def show(
     from mime.scenarios.node_types import find_type
 
     if node in assembly_names():
-        from mime.commands.show_assembly import show_assembly
-
-        return show_assembly(node)
+        _show_assembly(node)
+        return OK
     try:
         cls = find_type(node)
     except ValueError as error:
@@ -65,3 +65,40 @@ def _drawn(table: "Table") -> "RichTable":
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
+
+
+def _show_assembly(name: str) -> None:
+    """Print what `[assemblies.NAME]` of that type takes."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from mime.reporting.summary import wide_console
+    from mime.scenarios.assemblies import find_assembly
+
+    cls = find_assembly(name)
+    console = wide_console()
+    summary, _, more = (cls.__doc__ or "").partition("\n")
+    console.print(f"[bold]{name}[/bold]  {summary}", soft_wrap=True)
+    console.print(f"{' '.join(more.split())}\n", soft_wrap=True, markup=False)
+    table = Table("key", "default", "meaning", title="keys", title_justify="left", box=None)
+    for row in _keys(cls):
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _keys(model: "type[BaseModel]", prefix: str = "") -> list[tuple[str, str, str]]:
+    """Key, default and meaning of all keys; those of a table within as `table.key`."""
+    from mime.reporting.numbers import number
+    from mime.scenarios.tables import inner_model
+
+    found = []
+    for key, field in model.model_fields.items():
+        if key == "type":
+            continue
+        inner, value = inner_model(field.annotation), field.default
+        plain = value is not None and not hasattr(value, "model_fields")
+        default = "required" if field.is_required() else number(value) if plain else ""
+        found.append((prefix + key, default, field.description or ""))
+        if inner is not None:
+            found += _keys(inner, f"{prefix}{key}.")
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from mime.commands.errors import FAILED, MISTAKE, OK, RunFailedError, UserMistakeError
+from mime.commands import FAILED, MISTAKE, OK, RunFailedError, UserMistakeError
 from mime.commands.run import Debug
 
 if TYPE_CHECKING:

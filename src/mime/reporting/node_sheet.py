@@ -184,6 +184,6 @@ def _example(cls: type[Node]) -> tuple[Node | None, str]:
 
 @cache
 def _nodes(file: Path) -> list[Node]:
-    from mime.scenarios.loader import load_scenario
+    from mime.scenarios.scenario import load_scenario
 
     return list(load_scenario(file).simulation.nodes.values())

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mime.running.trajectory import Trajectory
-from mime.scenarios.fields import component_names, split_field
+from mime.scenarios.fields import component_names, is_unit_known, split_field, unit_factor
 from mime.scenarios.merits import pick, unit_of
 from mime.scenarios.scenario import Scenario
 from mime.scenarios.tables import PlotTable
-from mime.scenarios.units import factor, is_known
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,7 +95,7 @@ def _draw(
             axis.plot(x[thin], line[thin], style, color=colour, linewidth=1.3, label=label)
             count += 1
     short = names[0].rpartition(".")[2].partition("[")[0] if len(names) == 1 and not minus else ""
-    shown = unit if unit and is_known(own, unit) else own
+    shown = unit if unit and is_unit_known(own, unit) else own
     axis.set_ylabel(f"{short}\n[{shown or '1'}]".strip(), fontsize=9)
     if 1 < count <= _MOST_LINES:
         beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
@@ -109,7 +108,7 @@ def _columns(trajectory: Trajectory, name: str, unit: str | None) -> list[np.nda
     """Every number that a name stands for, over time, in the unit asked for if it can be."""
     values = pick(trajectory, name)
     its = unit_of(trajectory, name)
-    scale = factor(its, unit) if is_known(its, unit) else 1.0
+    scale = unit_factor(its, unit) if is_unit_known(its, unit) else 1.0
     return list(scale * values.reshape(len(values), -1).T)
 
 

@@ -15,7 +15,7 @@ from mime.core.address import find
 from mime.core.node import Node
 from mime.reporting.numbers import number, with_unit
 from mime.running.recording import parameter_values
-from mime.scenarios.merits import Figure
+from mime.scenarios.merits import FigureOfMerit
 from mime.scenarios.node_types import arguments_of
 from mime.scenarios.scenario import Scenario
 
@@ -74,7 +74,7 @@ def table(
 
 def write_report(
     scenario: Scenario,
-    figures: Sequence[Figure],
+    figures: Sequence[FigureOfMerit],
     plots: Sequence[tuple[str, bytes]],
     graph: bytes,
     command: str,

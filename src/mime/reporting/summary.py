@@ -8,7 +8,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
     from mime.running.trajectory import Trajectory
-    from mime.scenarios.merits import Figure
+    from mime.scenarios.merits import FigureOfMerit
 
 
 def wide_console() -> Console:
@@ -17,7 +17,7 @@ def wide_console() -> Console:
     return console if console.is_terminal else Console(highlight=False, width=140)
 
 
-def figures_table(figures: "Sequence[Figure]") -> Table:
+def figures_table(figures: "Sequence[FigureOfMerit]") -> Table:
     """Figures of merit with their limits."""
     from mime.reporting.numbers import with_unit
 

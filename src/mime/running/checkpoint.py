@@ -8,7 +8,7 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -22,8 +22,15 @@ from mime.core.step import SimulationState
 _FORMAT = "MIME checkpoint 1"
 
 
+Reason = Literal["missing", "damaged", "unfinished", "other run", "too long"]
+
+
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used, and why."""
+    """A checkpoint that cannot be used: `what` is wrong, for which `reason`."""
+
+    def __init__(self, reason: Reason, what: str, advice: str):
+        self.reason, self.what = reason, what
+        super().__init__(f"{what}; {advice}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,15 +95,14 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
         with np.load(path, allow_pickle=False) as file:
             header = json.loads(bytes(file["header"]))
     except FileNotFoundError as error:
-        raise CheckpointError(
-            f"{path}: no such checkpoint; start the run without resume=True"
-        ) from error
+        words = f"{path}: no such checkpoint"
+        raise CheckpointError("missing", words, "start the run without resume=True") from error
     except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
-        raise CheckpointError(
-            f"{path}: not a checkpoint, or cut short ({error}); delete it and start anew"
-        ) from error
+        words = f"{path}: not a checkpoint, or cut short ({error})"
+        raise CheckpointError("damaged", words, "delete it and start anew") from error
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise CheckpointError(f"{path}: not a checkpoint of this version of MIME; start anew")
+        words = f"{path}: not a checkpoint of this version of MIME"
+        raise CheckpointError("damaged", words, "delete it and start anew")
     return header
 
 
@@ -111,15 +117,14 @@ def load(
     changed = [part for part, digest in prints.items() if header["fingerprint"].get(part) != digest]
     if changed:
         raise CheckpointError(
-            f"{path}: written by another run (different {', '.join(changed)}); "
-            "resume with what it was started with, or start anew with another file"
+            "other run",
+            f"{path}: written by another run (different {', '.join(changed)})",
+            "resume with what it was started with, or start anew with another file",
         )
     count = header["records"]
     if recorded and count > len(recorded[0]):
-        raise CheckpointError(
-            f"{path}: already {header['done']} steps long, more than this run's; "
-            "ask for a longer one"
-        )
+        words = f"{path}: already {header['done']} steps long, more than this run's"
+        raise CheckpointError("too long", words, "ask for a longer one")
     try:
         with np.load(path, allow_pickle=False) as file:
             leaves = [
@@ -128,7 +133,8 @@ def load(
             for i, values in enumerate(recorded):
                 values[:count] = file[f"record{i}"]
     except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
-        raise CheckpointError(f"{path}: damaged ({error}); delete it and start anew") from error
+        words = f"{path}: damaged ({error})"
+        raise CheckpointError("damaged", words, "delete it and start anew") from error
     state = jax.tree.unflatten(jax.tree.structure(like), leaves)
     return Reached(header["done"], header["total"], state, count)
 

@@ -51,9 +51,14 @@ class GraphManager:
         self._running = None
 
     @property
-    def node_names(self) -> list[str]:
-        """Names of the nodes added so far."""
-        return [node.name for node in self._nodes]
+    def nodes(self) -> dict[str, Node]:
+        """The nodes added so far, by name."""
+        return {node.name: node for node in self._nodes}
+
+    @property
+    def group_names(self) -> list[str]:
+        """Names of the coupling groups added so far."""
+        return [group.name for group in self._groups]
 
     def add_edge(
         self,

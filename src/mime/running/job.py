@@ -46,9 +46,9 @@ class DivergenceError(FloatingPointError):
 class RunInterrupted(KeyboardInterrupt):
     """The user stopped a run. `trajectory` holds what was computed until then."""
 
-    def __init__(self, message: str, trajectory: Trajectory):
-        self.trajectory = trajectory
-        super().__init__(message)
+    def __init__(self, what: str, trajectory: Trajectory, advice: str = ""):
+        self.what, self.trajectory = what, trajectory
+        super().__init__(f"{what}; {advice}" if advice else what)
 
 
 class Job:
@@ -97,8 +97,9 @@ class Job:
             header = checkpoints.read_header(file)
             if header["done"] < header["total"]:
                 raise CheckpointError(
-                    f"{file}: an unfinished run ({header['done']} of {header['total']} steps); "
-                    "pass resume=True to go on, or delete it to start anew"
+                    "unfinished",
+                    f"{file}: an unfinished run ({header['done']} of {header['total']} steps)",
+                    "pass resume=True to go on, or delete it to start anew",
                 )
         self._save()
 
@@ -116,9 +117,9 @@ class Job:
             except KeyboardInterrupt:
                 self._allocate()
                 self._save()
-                kept = f"; resume from {self.file}" if self.file else ""
-                message = f"stopped after {self.done} of {self.steps} steps{kept}"
-                raise RunInterrupted(message, self._trajectory()) from None
+                advice = f"resume from {self.file}" if self.file else ""
+                what = f"stopped after {self.done} of {self.steps} steps"
+                raise RunInterrupted(what, self._trajectory(), advice) from None
         self._save()
         warn_of_failures(self.program, self.state, self.start)
         return self._trajectory()

@@ -107,14 +107,22 @@ class Simulation(Program):
             raise InputError("give either duration (seconds) or steps", place=("duration",))
         if steps is None:
             assert duration is not None
-            exact = duration / self.timestep
-            steps = round(exact)
-            if not abs(exact - steps) <= 1e-6 * max(1, steps):  # decimal seconds and timesteps
-                raise InputError(
-                    f"duration {duration:g} s is {exact:.6g} steps of {self.timestep:g} s; "
-                    f"the nearest whole number gives {steps * self.timestep:.12g} s",
-                    place=("duration",),
-                )
+            return whole_steps(duration, self.timestep)
         if steps < 1:
             raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
         return steps
+
+
+def whole_steps(duration: float, timestep: float) -> int:
+    """How many steps a duration is, both in seconds; an `InputError` when it is no number."""
+    exact = duration / timestep
+    steps = round(exact)
+    if not abs(exact - steps) <= 1e-6 * max(1, steps):  # decimal seconds and timesteps
+        raise InputError(
+            f"duration {duration:g} s is {exact:.6g} steps of {timestep:g} s; "
+            f"the nearest whole number gives {steps * timestep:.12g} s",
+            place=("duration",),
+        )
+    if steps < 1:
+        raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
+    return steps

@@ -7,13 +7,12 @@ trajectory = scenario.run()
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mime.scenarios.loader import load_scenario
-    from mime.scenarios.problems import ScenarioError
-    from mime.scenarios.scenario import Scenario
+    from mime.scenarios.scenario import Scenario, load_scenario
+    from mime.scenarios.source import ScenarioError
 
 __all__ = ["Scenario", "ScenarioError", "load_scenario"]
 
-_HOME = {"Scenario": "scenario", "ScenarioError": "problems", "load_scenario": "loader"}
+_HOME = {"Scenario": "scenario", "ScenarioError": "source", "load_scenario": "scenario"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
+from mime._files import is_file
 from mime._text import nearest, quoted
+from mime.core.problem import InputError, Place, ProblemError
 from mime.running.graph import GraphManager
 from mime.running.trajectory import Trajectory
-from mime.scenarios.checking import validated
-from mime.scenarios.problems import Path_, Source, blamed
-from mime.scenarios.tables import ScenarioTables
-from mime.scenarios.values import is_file
+from mime.scenarios.source import Source, in_words
+from mime.scenarios.tables import ScenarioTables, validated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,19 +62,12 @@ class Surroundings:
     """Where the file that a key names is looked for."""
 
     def file(self, key: str, name: str) -> Path:
-        """The file that a key names; a `WrongKeyError` when there is none."""
+        """The file that a key names; an `InputError` when there is none."""
         file = self.folder(key) / name
         if "\0" in name or not is_file(file):
-            raise WrongKeyError(key, f"no such file: {file} (names are relative to the scenario)")
+            words = f"no such file: {file} (names are relative to the scenario)"
+            raise InputError(words, place=(key,))
         return file
-
-
-class WrongKeyError(ValueError):
-    """A refusal of an assembly that says which of its keys is wrong."""
-
-    def __init__(self, key: str, message: str):
-        self.key = key
-        super().__init__(message)
 
 
 class Assembly(BaseModel):
@@ -86,7 +79,7 @@ class Assembly(BaseModel):
 
     @abstractmethod
     def build(self, surroundings: Surroundings) -> Assembled:
-        """The graph; a `ValueError` (or `WrongKeyError`) says why there is none."""
+        """The graph, or an error; of an `InputError` the place is the key that is wrong."""
         raise NotImplementedError
 
 
@@ -95,14 +88,14 @@ def build_assemblies(tables: ScenarioTables, source: Source) -> dict[str, Assemb
     built: dict[str, Assembled] = {}
     owners = {name: f"[nodes.{name}]" for name in tables.nodes}
     for name, table in tables.assemblies.items():
-        path: Path_ = ("assemblies", name)
+        path: Place = ("assemblies", name)
         made = _build(table.model_dump(), name, tables, source)
         if made is None:
             continue
-        clash = [node for node in made.graph.node_names if node in owners]
+        clash = [node for node in made.graph.nodes if node in owners]
         for node in clash:
             source.add(path, f"makes a node {node!r}, and so does {owners[node]}: rename that one")
-        owners |= dict.fromkeys(made.graph.node_names, f"[assemblies.{name}]")
+        owners |= dict.fromkeys(made.graph.nodes, f"[assemblies.{name}]")
         if not clash:
             built[name] = made
     return built
@@ -111,29 +104,31 @@ def build_assemblies(tables: ScenarioTables, source: Source) -> dict[str, Assemb
 def _build(
     given: dict[str, Any], name: str, tables: ScenarioTables, source: Source
 ) -> Assembled | None:
-    path: Path_ = ("assemblies", name)
+    at: Place = ("assemblies", name)
     try:
         cls = find_assembly(given["type"])
     except ValueError as error:
-        source.add((*path, "type"), str(error))
+        source.refuse((*at, "type"), error)
         return None
-    table = validated(cls, given, source, path)
-    if table is None:
+    table = validated(cls, given, source, at)
+    if table is None or source.wrong(*at):
         return None
     seed = zlib.crc32(f"{tables.simulation.seed}:{name}".encode()) & 0x7FFFFFFF
 
     def folder(key: str) -> Path:
-        return source.folder((*path, key))
+        return source.folder((*at, key))
 
     try:
         return table.build(Surroundings(tables.simulation.timestep, seed, folder))
+    except ProblemError as error:
+        # Its own places are keys. Those of its nodes are too, where it hands parameters on.
+        for problem in error.problems:
+            place = problem.place if set(problem.place[:1]) & set(cls.model_fields) else ()
+            words = f"{error.where}: {problem}" if error.where else problem.words
+            source.add((*at, *place), words)
     except Exception as error:  # any refusal of any package's assembly, whatever its type
-        where = (*path, error.key) if isinstance(error, WrongKeyError) else None
-        words = str(error).replace("\n", " ")
-        if not isinstance(error, ValueError | OSError):
-            words = f"{type(error).__name__}: {words}"
-        source.add(where or blamed(path, given, words), words)
-        return None
+        source.add(at, in_words(error))
+    return None
 
 
 def all_drawings(assembled: Mapping[str, Assembled]) -> dict[str, Drawing]:

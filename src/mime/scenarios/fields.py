@@ -1,4 +1,4 @@
-"""Names of fields in a scenario: `node.field`, `node.field[2]`, `node.field[0:3]`, `[0,2]`."""
+"""Names of fields, `node.field`, `node.field[2]`, `node.field[0:3]`, `[0,2]`; and their units."""
 
 import math
 import re
@@ -7,12 +7,26 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from mime._text import nearest, quoted
+
 _PART = r"(?:\d{1,6}|\d{0,6}:\d{0,6})"
 _INDEX = rf"{_PART}(?:,{_PART})*"
 _FIELD = re.compile(rf"([^\[\]]+)\.([^.\[\]]+)(?:\[({_INDEX})\])?")
 
-FieldName = Annotated[str, Field(pattern=rf"^[^\[\]]+\.[^.\[\]]+(\[{_INDEX}\])?$")]
+FIELD_PATTERN = rf"^[^\[\]]+\.[^.\[\]]+(\[{_INDEX}\])?$"
+FieldName = Annotated[str, Field(pattern=FIELD_PATTERN)]
 Index = tuple[int | slice, ...]
+
+_OTHER_UNITS: dict[str, dict[str, float]] = {
+    "m": {"mm": 1e3, "µm": 1e6},
+    "m/s": {"mm/s": 1e3},
+    "rad": {"deg": 180.0 / math.pi, "mrad": 1e3},
+    "rad/s": {"deg/s": 180.0 / math.pi, "rpm": 30.0 / math.pi},
+    "s": {"ms": 1e3},
+    "A": {"mA": 1e3},
+    "N·m": {"mN·m": 1e3},
+}
+"""Units that people prefer to a field's own: y = factor x."""
 
 
 def split_field(name: str) -> tuple[str, str, Index | None]:
@@ -53,3 +67,21 @@ def _part(words: str) -> int | slice:
     if not colon:
         return int(first)
     return slice(int(first) if first else None, int(last) if last else None)
+
+
+def is_unit_known(unit: str, wanted: str | None) -> bool:
+    """Whether a value in `unit` can be shown in the wanted one; in its own it always can."""
+    return wanted is None or wanted == unit or wanted in _OTHER_UNITS.get(unit, {})
+
+
+def unit_factor(unit: str, wanted: str | None) -> float:
+    """By what to multiply a value in `unit` to have it in the wanted one."""
+    known = {unit: 1.0, **_OTHER_UNITS.get(unit, {})}
+    if wanted is None:
+        return 1.0
+    if wanted not in known:
+        raise ValueError(
+            f"{unit or '1'!r} cannot be shown in {wanted!r}{nearest(wanted, known)}, "
+            f"expected one of {quoted(known)}"
+        )
+    return known[wanted]

@@ -7,18 +7,18 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime.running.trajectory import Trajectory
-from mime.scenarios.fields import FieldName, split_field
-from mime.scenarios.units import factor
+from mime.scenarios.fields import FieldName, split_field, unit_factor
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Merit(BaseModel):
+class Merit(BaseModel):
     """What all figures have: a name, a field, limits, and the time from which on they count."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     name: str
+    kind: str
     field: FieldName
     after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Seconds; samples before it do not count, and times are measured from it."""
@@ -37,7 +37,7 @@ class _Merit(BaseModel):
         return field_unit
 
 
-class Statistic(_Merit):
+class Statistic(Merit):
     """The last, largest, smallest, mean or root mean square value; of a vector: over all of it."""
 
     kind: Literal["final", "max", "min", "rms", "mean"]
@@ -47,7 +47,7 @@ class Statistic(_Merit):
         return self.kind == "final"
 
 
-class TimeOfMax(_Merit):
+class TimeOfMax(Merit):
     """When the field is largest, by magnitude."""
 
     kind: Literal["time_of_max"]
@@ -56,7 +56,7 @@ class TimeOfMax(_Merit):
         return "s"
 
 
-class Count(_Merit):
+class Count(Merit):
     """How often the field leaves zero."""
 
     kind: Literal["count"]
@@ -65,7 +65,7 @@ class Count(_Merit):
         return ""
 
 
-class Response(_Merit):
+class Response(Merit):
     """Of a step from y0 (the sample at `after`) to y1 (`target`, else the last sample)
 
     settling_time  after it |y - y1| <= band |y1 - y0|
@@ -81,7 +81,7 @@ class Response(_Merit):
         return "%" if self.kind == "overshoot" else "s"
 
 
-class Comparison(_Merit):
+class Comparison(Merit):
     """Of e(t) = field(t) - reference(t - lag), both recorded
 
     rms_error      root mean square over time and components
@@ -99,10 +99,15 @@ class Comparison(_Merit):
         return False
 
 
-FigureOfMerit = Annotated[
-    Statistic | TimeOfMax | Count | Response | Comparison, Field(discriminator="kind")
-]
-MERITS: dict[str, type[_Merit]] = {
+class UnknownMerit(Merit):
+    """A figure whose kind is wrong: what all figures have can be checked all the same."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind: Any = None
+
+
+MERITS: dict[str, type[Merit]] = {
     **dict.fromkeys(("final", "max", "min", "rms", "mean"), Statistic),
     "time_of_max": TimeOfMax,
     **dict.fromkeys(("settling_time", "rise_time", "overshoot"), Response),
@@ -112,7 +117,7 @@ MERITS: dict[str, type[_Merit]] = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
+class FigureOfMerit:
     """A figure of merit as it came out."""
 
     name: str
@@ -122,7 +127,7 @@ class Figure:
     ok: bool
 
 
-def evaluate(merit: Any, trajectory: Trajectory) -> Figure:
+def evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
     """The figure's value, and whether it keeps its limits. One that does not exist is NaN."""
     time = trajectory.time
     values = pick(trajectory, merit.field)
@@ -141,13 +146,13 @@ def evaluate(merit: Any, trajectory: Trajectory) -> Figure:
         value = float(np.count_nonzero(away & ~np.append(False, away[:-1])))
     else:
         value = _statistic(merit.kind, values[kept])
-    value *= factor(own, merit.unit)
+    value *= unit_factor(own, merit.unit)
     bounds = [("≥", merit.at_least), ("≤", merit.at_most)]
     limits = " and ".join(f"{sign} {bound:g} {unit}" for sign, bound in bounds if bound is not None)
     ok = (merit.at_least is None or value >= merit.at_least) and (
         merit.at_most is None or value <= merit.at_most
     )
-    return Figure(merit.name, float(value), unit, limits, bool(ok))
+    return FigureOfMerit(merit.name, float(value), unit, limits, bool(ok))
 
 
 def pick(trajectory: Trajectory, name: str) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from mime._text import nearest
+from mime.core.problem import InputError
 from mime.maze.formats import parse_text, read_maze
 from mime.maze.generator import random_maze
 from mime.maze.grid import MazeError
@@ -16,7 +17,8 @@ from mime.mouse import figures
 from mime.mouse.assembly import EXPLORE, RACE, TICK_S, build_mouse, starting_state
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.running.trajectory import Trajectory
-from mime.scenarios.assemblies import Assembled, Assembly, Drawing, Surroundings, WrongKeyError
+from mime.scenarios.assemblies import Assembled, Assembly, Drawing, Surroundings
+from mime.scenarios.source import in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,7 +108,8 @@ class MouseAssembly(Assembly):
         """The graph of `build_mouse`, the mouse at rest in its start cell."""
         if self.motor not in CATALOGUE:
             near = nearest(self.motor, CATALOGUE)
-            raise WrongKeyError("motor", f"no motor {self.motor!r}{near} (see `mime list motors`)")
+            words = f"no motor {self.motor!r}{near} (see `mime list motors`)"
+            raise InputError(words, place=("motor",))
         maze = self._maze(surroundings)
         own = {"type", "maze", "cell_size_m", "wall_thickness_m", "seed", "tick_s"}
         graph = build_mouse(
@@ -127,7 +130,7 @@ class MouseAssembly(Assembly):
         try:
             return Maze(maze.horizontal, maze.vertical, *fields, *sizes, maze.name)
         except MazeError as error:
-            raise WrongKeyError("cell_size_m", str(error)) from error
+            raise InputError(in_words(error), place=("cell_size_m",)) from error
 
     def _read(self, surroundings: Surroundings) -> Maze:
         if isinstance(self.maze, RandomMaze):
@@ -142,10 +145,10 @@ def _keyed(key: str, make: Callable[[], Any]) -> Any:
     """What `make` makes, or its refusal as one of a key."""
     try:
         return make()
-    except WrongKeyError:
+    except InputError:
         raise
     except (ValueError, OSError) as error:
-        raise WrongKeyError(key, str(error)) from error
+        raise InputError(in_words(error), place=(key,)) from error
 
 
 def _drawings(maze: Maze) -> dict[str, Drawing]:

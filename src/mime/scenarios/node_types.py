@@ -14,6 +14,7 @@ from typing import Any
 
 from mime._text import nearest, quoted
 from mime.core.node import Node
+from mime.core.parameters import Parameterised
 from mime.core.spec import ParameterSpec
 
 GROUP = "mime.nodes"
@@ -89,8 +90,8 @@ class Argument:
         return "PathLike" in str(self.annotation)
 
 
-def arguments_of(cls: type[Node]) -> dict[str, Argument]:
-    """The arguments of a node's constructor but `name` and `timestep`, in order."""
+def arguments_of(cls: type[Parameterised]) -> dict[str, Argument]:
+    """The arguments of the constructor of a node or effect but `name` and `timestep`, in order."""
     specs = cls.parameter_specs()
     found: dict[str, Argument] = {}
     for parameter in _signature(cls):

@@ -4,7 +4,7 @@ import re
 import tomllib
 from bisect import bisect_right
 
-from mime.scenarios.problems import Path_
+from mime.core.problem import Place
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -20,7 +20,7 @@ _MOST_PARTS = 100
 _OTHER = re.compile(r"[^,\]}\n#]+")
 
 
-def key_lines(text: str) -> dict[Path_, int]:
+def key_lines(text: str) -> dict[Place, int]:
     """Line numbers, from 1, of every key and table of a text that `tomllib` has accepted."""
     return _Scanner(text).scan()
 
@@ -28,13 +28,13 @@ def key_lines(text: str) -> dict[Path_, int]:
 class _Scanner:
     def __init__(self, text: str):
         self.text, self.at = text, 0
-        self.lines: dict[Path_, int] = {}
+        self.lines: dict[Place, int] = {}
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        self._tables: dict[Path_, int] = {}
+        self._tables: dict[Place, int] = {}
         """How many `[[tables]]` of each name there were."""
 
-    def scan(self) -> dict[Path_, int]:
-        table: Path_ = ()
+    def scan(self) -> dict[Place, int]:
+        table: Place = ()
         while self._skip() < len(self.text):
             if self.text[self.at] == "[":
                 table = self._header()
@@ -47,10 +47,10 @@ class _Scanner:
         self.at = match.end() if match else self.at
         return self.at
 
-    def _header(self) -> Path_:
+    def _header(self) -> Place:
         start, many = self.at, self.text.startswith("[[", self.at)
         self.at += 2 if many else 1
-        path: Path_ = ()
+        path: Place = ()
         for part in self._key():
             path = self._latest((*path, part))
         if many:
@@ -63,11 +63,11 @@ class _Scanner:
         self._note(path, start)
         return path
 
-    def _latest(self, path: Path_) -> Path_:
+    def _latest(self, path: Place) -> Place:
         """`[a.b]` after `[[a]]` belongs to the last of them."""
         return (*path, self._tables[path] - 1) if path in self._tables else path
 
-    def _pair(self, table: Path_) -> None:
+    def _pair(self, table: Place) -> None:
         start, path = self.at, table
         for part in self._key():
             path = (*path, part)
@@ -94,7 +94,7 @@ class _Scanner:
                 raise RecursionError
             self.at += 1
 
-    def _value(self, path: Path_) -> None:
+    def _value(self, path: Place) -> None:
         opening = self.text[self.at]
         if match := _STRING.match(self.text, self.at):
             self.at = match.end()
@@ -103,7 +103,7 @@ class _Scanner:
         elif match := _OTHER.match(self.text, self.at):
             self.at = match.end()
 
-    def _items(self, path: Path_, closing: str) -> None:
+    def _items(self, path: Place, closing: str) -> None:
         self.at += 1
         index = 0
         while self._skip() < len(self.text) and self.text[self.at] != closing:
@@ -118,5 +118,5 @@ class _Scanner:
                 self.at += 1
         self.at += 1
 
-    def _note(self, path: Path_, start: int) -> None:
+    def _note(self, path: Place, start: int) -> None:
         self.lines.setdefault(path, bisect_right(self._starts, start))

@@ -1,7 +1,8 @@
-"""A loaded scenario: a simulation, its inputs, and what is wanted of it."""
+"""From a scenario file to a simulation with its inputs. All that is wrong is told at once."""
 
 import dataclasses
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,13 @@ from mime.running.graph import GraphManager
 from mime.running.progress import Progress
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Trajectory
-from mime.scenarios.assemblies import Drawing
-from mime.scenarios.merits import Figure, evaluate
-from mime.scenarios.tables import ScenarioTables
+from mime.scenarios.assemblies import Drawing, all_drawings, build_assemblies
+from mime.scenarios.build_graph import Parts, build_graph
+from mime.scenarios.build_nodes import build_nodes
+from mime.scenarios.merits import FigureOfMerit, evaluate
+from mime.scenarios.request import check_steps, initial_state, recorded_fields, waveforms
+from mime.scenarios.source import ScenarioError, ScenarioProblem, apply_overrides, read_source
+from mime.scenarios.tables import ScenarioTables, checked_tables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +74,44 @@ class Scenario:
                 progress=progress,
             )
 
-    def figures(self, trajectory: Trajectory) -> list[Figure]:
+    def figures(self, trajectory: Trajectory) -> list[FigureOfMerit]:
         """The figures of merit of a run of it."""
-        return [evaluate(merit, trajectory) for merit in self.tables.figures_of_merit]
+        return [evaluate(merit, trajectory) for merit in self.tables.figures_of_merit.values()]
+
+
+def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Scenario:
+    """Read and check a scenario; `overrides` are `node.parameter=value`, as of the command line.
+
+    Raises `ScenarioError` with every problem found: file, line, key, got, expected. A scenario is
+    data: nothing in it is executed.
+    """
+    file = Path(path)
+    try:
+        return _load(file, overrides)
+    except RecursionError as error:
+        problem = ScenarioProblem((), "not a scenario: nested too deep", file=file)
+        raise ScenarioError(file, [problem]) from error
+
+
+def _load(file: Path, overrides: Sequence[str]) -> Scenario:
+    """Each stage notes what is wrong and goes on with what is sound; `source` tells all of it."""
+    source = read_source(file)
+    apply_overrides(overrides, source)
+    tables = checked_tables(source)
+    with jax.enable_x64(tables.simulation.precision == "double"):
+        nodes = build_nodes(tables, source)
+        assembled = build_assemblies(tables, source)
+        parts = Parts.of(tables, nodes, assembled, source)
+        graph, simulation = build_graph(tables, parts, assembled, source)
+        if simulation is not None:
+            groups = tuple(group.name for group in simulation.wiring.groups)
+            parts = dataclasses.replace(parts, groups=groups)
+        drawings = all_drawings(assembled)
+        record = recorded_fields(tables, parts, drawings, source)
+        state = initial_state(tables, parts, assembled, source)
+        inputs = waveforms(tables, parts, source)
+        check_steps(tables, parts, record, source)
+        source.stop_if_any()
+    assert simulation is not None, "all that was refused is noted"
+    built = tables, graph, simulation, inputs, state, record, drawings
+    return Scenario(file, source.text, tuple(overrides), *built)

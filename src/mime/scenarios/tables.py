@@ -1,15 +1,26 @@
-"""The tables of a scenario file, as pydantic checks them. What a node takes, the node checks."""
+"""The tables of a scenario file, checked one by one: what is wrong with one hides no other.
 
-from typing import Annotated, Any, Literal
+pydantic checks them; what a node takes, the node checks.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field
+import dataclasses
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from mime.scenarios.merits import FigureOfMerit
-from mime.scenarios.waveforms import Waveform
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mime._text import nearest, quoted
+from mime.core.problem import Place
+from mime.scenarios.fields import FIELD_PATTERN
+from mime.scenarios.merits import MERITS, Merit, UnknownMerit
+from mime.scenarios.source import Source, shown
+from mime.scenarios.waveforms import WAVEFORMS, Waveform
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
-NodeName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]*$")]
+NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+_LETTERS = "letters, digits, _ and -, and begins with a letter"
 
 
 class Table(BaseModel):
@@ -58,7 +69,11 @@ class EdgeTable(Table):
     source: str = Field(alias="from")
     to: str
     delay: bool = False
-    component: Annotated[int, Field(ge=0)] | list[Annotated[int, Field(ge=0)]] | None = None
+    component: (
+        Annotated[int, Field(ge=0)]
+        | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+        | None
+    ) = None
     """Which component of a vector, or which ones, from 0."""
     scale: Number | None = None
     negate: bool = False
@@ -72,7 +87,7 @@ class CouplingTable(Table):
     max_iterations: Annotated[int, Field(ge=1, le=2**31 - 1)] = 50
     acceleration: Literal["none", "aitken"] = "none"
     method: Literal["gauss_seidel", "jacobi"] = "gauss_seidel"
-    name: NodeName | None = None
+    name: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
 
 
 class PlotTable(Table):
@@ -96,16 +111,234 @@ class PlotTable(Table):
         return [self.against] * len(self.fields or [])
 
 
-class ScenarioTables(Table):
-    """A whole scenario file."""
+@dataclasses.dataclass(frozen=True)
+class ScenarioTables:
+    """The tables of a scenario file: those with a name by name, those of a list by index.
 
-    title: str = ""
-    description: str = ""
+    While a file is checked it holds what can be used of it: a key that is wrong is left out.
+    """
+
+    title: str
+    description: str
     simulation: SimulationTable
-    nodes: dict[NodeName, NodeTable] = {}
-    assemblies: dict[NodeName, AssemblyTable] = {}
-    edges: list[EdgeTable] = []
-    coupling: list[CouplingTable] = []
-    inputs: dict[str, Waveform] = {}
-    plots: list[PlotTable] = []
-    figures_of_merit: list[FigureOfMerit] = []
+    nodes: dict[str, NodeTable]
+    assemblies: dict[str, AssemblyTable]
+    edges: dict[int, EdgeTable]
+    coupling: dict[int, CouplingTable]
+    inputs: dict[str, Waveform]
+    plots: dict[int, PlotTable]
+    figures_of_merit: dict[int, Merit]
+
+
+Model = TypeVar("Model", bound=BaseModel)
+Choose = Callable[[Mapping[str, Any], Place, Source], type[BaseModel] | None]
+"""The model of a table, which may depend on its `kind`."""
+
+
+def checked_tables(source: Source) -> ScenarioTables:
+    """What can be used of a file; every problem is noted in `source`."""
+    known = [field.name for field in dataclasses.fields(ScenarioTables)]
+    for name in source.data:
+        if name not in known:
+            source.add((name,), f"unknown key{nearest(name, known)} (keys: {quoted(known)})")
+    if not (source.found or source.data.get("nodes") or source.data.get("assemblies")):
+        source.add((), "nothing to simulate: add a table [nodes.NAME] or [assemblies.NAME]")
+    for name in ("title", "description"):
+        if not isinstance(value := source.data.get(name, ""), str):
+            source.add((name,), f"must be a string, got {shown(value)}")
+    nodes = _named("nodes", NodeTable, source)
+    return ScenarioTables(
+        title=str(source.data.get("title", "")),
+        description=str(source.data.get("description", "")),
+        simulation=_simulation(nodes, source),
+        nodes=nodes,
+        assemblies=_named("assemblies", AssemblyTable, source),
+        edges=_each("edges", list, lambda *_: EdgeTable, source),
+        coupling=_each("coupling", list, lambda *_: CouplingTable, source),
+        inputs=_each("inputs", dict, _by_kind(WAVEFORMS), source),
+        plots=_each("plots", list, lambda *_: PlotTable, source),
+        figures_of_merit=_each("figures_of_merit", list, _by_kind(MERITS, UnknownMerit), source),
+    )
+
+
+def _simulation(nodes: Mapping[str, NodeTable], source: Source) -> SimulationTable:
+    """The table, with numbers that serve to check the rest where its own are wrong."""
+    table = source.data.get("simulation", {})
+    if "simulation" not in source.data:
+        if not nearest("simulation", [name for name in source.data if source.wrong(name)]):
+            source.add(("simulation",), "the table is missing")
+    elif not isinstance(table, Mapping):
+        source.add(("simulation",), f"must be a table, got {shown(table)}")
+    else:
+        validated(SimulationTable, table, source, ("simulation",))
+    step = min((node.timestep for node in nodes.values() if node.timestep), default=1e-3)
+    sound = {
+        name: value
+        for name, value in (table.items() if isinstance(table, Mapping) else ())
+        if name in SimulationTable.model_fields and not source.wrong("simulation", name)
+    }
+    return SimulationTable(**{"duration": step, "timestep": step, **sound})
+
+
+def _named(name: str, model: type[BaseModel], source: Source) -> dict[str, Any]:
+    whose = "a node" if name == "nodes" else "an assembly"
+    found = _each(name, dict, lambda *_: model, source)
+    for key in source.names(name):
+        if not re.fullmatch(NAME_PATTERN, key):
+            source.add((name, key), f"{whose}'s name has {_LETTERS}")
+            found.pop(key, None)
+    return found
+
+
+def _by_kind(kinds: Mapping[str, type[BaseModel]], other: type[BaseModel] | None = None) -> Choose:
+    """Choose a table's model by its key `kind`."""
+
+    def choose(table: Mapping[str, Any], at: Place, source: Source) -> type[BaseModel] | None:
+        kind, place = table.get("kind"), (*at, "kind")
+        if isinstance(kind, str) and kind in kinds:
+            return kinds[kind]
+        if kind is None:
+            source.add(place, f"the key is missing, expected one of {quoted(sorted(kinds))}")
+        else:
+            near = nearest(str(kind), kinds)
+            source.add(place, f"{shown(kind)} is unknown{near}, expected {quoted(sorted(kinds))}")
+        return other
+
+    return choose
+
+
+def _each(name: str, form: type, choose: Choose, source: Source) -> dict[Any, Any]:
+    """The tables of a table or of a list, each checked."""
+    section = source.data.get(name, form())
+    if not isinstance(section, form):
+        words = "a list of tables" if form is list else "a table"
+        source.add((name,), f"must be {words}, got {shown(section)}")
+        return {}
+    found: dict[Any, Any] = {}
+    for key, table in enumerate(section) if form is list else section.items():
+        place: Place = (name, key)
+        if not isinstance(table, dict):
+            source.add(place, f"must be a table, got {shown(table)}")
+            continue
+        model = choose(table, place, source)
+        checked = None if model is None else validated(model, table, source, place)
+        if checked is not None:
+            found[key] = checked
+    return found
+
+
+def validated(
+    model: type[Model], table: Mapping[str, Any], source: Source, at: Place
+) -> Model | None:
+    """The table as its model, without the keys that are wrong, or None; problems are noted."""
+    try:
+        return model.model_validate(dict(table))
+    except ValidationError as error:
+        wrong: set[Place] = set()
+        for entry in error.errors(include_url=False):
+            place = _place(entry, table)
+            told = place in wrong  # once for all types of a union
+            wrong.add(place)
+            if not told and not _misspelt(entry, place, model):
+                source.add((*at, *place), _words(entry, place, model))
+    names = {place[0] for place in wrong}
+    try:
+        return model.model_validate({k: v for k, v in table.items() if k not in names})
+    except ValidationError:
+        return None
+
+
+def _place(entry: Any, data: Any) -> Place:
+    """pydantic's location without what it adds: the tags of unions, `[key]`."""
+    place: list[str | int] = []
+    for part in entry["loc"]:
+        inside = (isinstance(data, Mapping) and part in data) or (
+            isinstance(data, list) and isinstance(part, int) and part < len(data)
+        )
+        if inside:
+            place.append(part)
+            data = data[part]
+    return (*place, entry["loc"][-1]) if entry["type"] == "missing" else tuple(place)
+
+
+_TYPES = {
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "a string",
+    "list_type": "a list",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+}
+_BOUNDS = {
+    "greater_than": ("> ", "gt"),
+    "greater_than_equal": (">= ", "ge"),
+    "less_than": ("< ", "lt"),
+    "less_than_equal": ("<= ", "le"),
+}
+_PATTERNS = {
+    FIELD_PATTERN: "must be 'node.field' or 'node.field[component]'",
+    NAME_PATTERN: f"a name has {_LETTERS}",
+}
+
+
+def _misspelt(entry: Any, place: Place, model: type[BaseModel]) -> bool:
+    """True for a missing key that stands there under a wrong name, which is told."""
+    if entry["type"] != "missing":
+        return False
+    known = _keys(model, place[:-1])
+    return bool(nearest(place[-1], [name for name in entry["input"] if name not in known]))
+
+
+def _words(entry: Any, place: Place, model: type[BaseModel]) -> str:
+    """A finding of pydantic in our words: expected, got, nearest right name."""
+    kind, context, got = entry["type"], entry.get("ctx", {}), entry["input"]
+    if kind == "missing":
+        return "the key is missing"
+    if kind == "extra_forbidden":
+        known = _keys(model, place[:-1])
+        return f"unknown key{nearest(place[-1], known)} (keys: {quoted(known)})"
+    if kind == "literal_error":
+        choices = _choices(_annotation(model, place))
+        return f"must be one of {quoted(choices)}, got {shown(got)}{nearest(str(got), choices)}"
+    if kind in _BOUNDS:
+        sign, name = _BOUNDS[kind]
+        return f"must be {sign}{context[name]:g}, got {shown(got)}"
+    if kind == "string_pattern_mismatch" and context["pattern"] in _PATTERNS:
+        return f"{_PATTERNS[context['pattern']]}, got {shown(got)}"
+    if kind == "too_short":
+        return f"must have {context['min_length']} entries or more, got {shown(got)}"
+    if kind in _TYPES:
+        return f"must be {_TYPES[kind]}, got {shown(got)}"
+    return f"{entry['msg']}, got {shown(got)}"
+
+
+def _keys(model: type[BaseModel], place: Place) -> list[str]:
+    inner = inner_model(_annotation(model, place)) or model
+    return [field.alias or name for name, field in inner.model_fields.items()]
+
+
+def _annotation(model: type[BaseModel], place: Place) -> Any:
+    """The type that a key takes."""
+    annotation: Any = model
+    for part in place:
+        inner = inner_model(annotation)
+        fields = {f.alias or n: f for n, f in inner.model_fields.items()} if inner else {}
+        annotation = fields[part].annotation if part in fields else annotation
+    return annotation
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model of a table, where a key takes one, if only among others."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(inner_model, get_args(annotation))), None)
+
+
+def _choices(annotation: Any) -> list[str]:
+    if get_origin(annotation) is Literal:
+        return [str(choice) for choice in get_args(annotation)]
+    return [choice for part in get_args(annotation) for choice in _choices(part)]

@@ -4,7 +4,9 @@ Each kind is a table that pydantic checks and an `equinox.Module` whose numbers 
 compiled program: two scenarios that differ in an amplitude share one program.
 """
 
+import csv
 from abc import abstractmethod
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import equinox as eqx
@@ -12,6 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from pydantic import BaseModel, ConfigDict, Field
+
+from mime._files import is_file
+from mime._text import nearest, quoted
+from mime.core.problem import InputError
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -28,10 +34,12 @@ class Shape(eqx.Module):
         """Its value at the time t in seconds."""
 
 
-class Kind(BaseModel):
-    """One kind of waveform."""
+class Waveform(BaseModel):
+    """One kind of input over time."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    kind: str
 
     def shape(self, size: tuple[int, ...]) -> Any:
         """The function of time for an input of the given shape."""
@@ -42,7 +50,7 @@ class Kind(BaseModel):
         return {}
 
 
-class Constant(Kind):
+class Constant(Waveform):
     """u = value"""
 
     kind: Literal["constant"]
@@ -69,7 +77,7 @@ class _Ramp(Shape):
         return self.before + part * (self.after - self.before)
 
 
-class Step(Kind):
+class Step(Waveform):
     """u = before until `at`, then after"""
 
     kind: Literal["step"]
@@ -84,7 +92,7 @@ class Step(Kind):
         return {"before": self.before, "after": self.after}
 
 
-class Ramp(Kind):
+class Ramp(Waveform):
     """u goes from before to after in a straight line between `begin` and `end`"""
 
     kind: Literal["ramp"]
@@ -117,7 +125,7 @@ class _Sweep(Shape):
         return self.offset + self.amplitude * jnp.sin(2.0 * np.pi * turns + self.phase_rad)
 
 
-class Sine(Kind):
+class Sine(Waveform):
     """u = offset + amplitude sin(2 pi frequency_hz t + phase_rad)"""
 
     kind: Literal["sine"]
@@ -134,7 +142,7 @@ class Sine(Kind):
         return {"amplitude": self.amplitude, "offset": self.offset}
 
 
-class Chirp(Kind):
+class Chirp(Waveform):
     """u = offset + amplitude sin(phase), its frequency from begin_hz to end_hz over `duration`"""
 
     kind: Literal["chirp"]
@@ -166,7 +174,7 @@ class _Pulses(Shape):
         return jnp.where(on, self.high, self.low)
 
 
-class PulseTrain(Kind):
+class PulseTrain(Waveform):
     """u = high during `width` of every `period`, from `delay` on; else low"""
 
     kind: Literal["pulse_train"]
@@ -184,7 +192,7 @@ class PulseTrain(Kind):
         return {"high": self.high, "low": self.low}
 
 
-class Csv(Kind):
+class Csv(Waveform):
     """u from columns of a CSV file, against its time column; held before the first and last row"""
 
     kind: Literal["csv"]
@@ -209,10 +217,7 @@ class Samples(Shape):
         return self.samples[after - 1] + part * (self.samples[after] - self.samples[after - 1])
 
 
-Waveform = Annotated[
-    Constant | Step | Ramp | Sine | Chirp | PulseTrain | Csv, Field(discriminator="kind")
-]
-WAVEFORMS: dict[str, type[Kind]] = {
+WAVEFORMS: dict[str, type[Waveform]] = {
     "constant": Constant,
     "step": Step,
     "ramp": Ramp,
@@ -226,3 +231,56 @@ WAVEFORMS: dict[str, type[Kind]] = {
 def _full(value: Any, size: tuple[int, ...] = ()) -> Array:
     """A number, or one a component, at the shape of the input."""
     return jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), size)
+
+
+def read_columns(table: Csv, file: Path, size: tuple[int, ...]) -> Samples:
+    """The input that a `csv` table asks for; an `InputError` says what is wrong with which key."""
+    names = [table.column] if isinstance(table.column, str) else table.column
+    if isinstance(table.column, list) and size != (len(names),):
+        raise InputError(
+            f"names {len(names)} columns for an input of shape {size}", place=("column",)
+        )
+    if not is_file(file):
+        raise InputError(f"cannot read {file}: no such file", place=("file",))
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as opened:
+            rows = [row for row in csv.reader(opened) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot read {file}: {error}", place=("file",)) from error
+    if not rows:
+        raise InputError(f"{file} is empty", place=("file",))
+    header = [name.strip() for name in rows[0]]
+    for key, name in [("time_column", table.time_column), *(("column", name) for name in names)]:
+        if name not in header:
+            raise InputError(
+                f"{file} has no column {name!r}{nearest(name, header)} (columns: {quoted(header)})",
+                place=(key,),
+            )
+    chosen = [header.index(name) for name in [table.time_column, *names]]
+    numbers = np.array([_numbers(file, row, line, chosen) for line, row in enumerate(rows[1:], 2)])
+    if len(numbers) < 2:
+        rows_found = f"{file} has {len(numbers)} rows of numbers; it takes two or more"
+        raise InputError(rows_found, place=("file",))
+    times = numbers[:, 0]
+    if not np.all(np.diff(times) > 0):
+        row = int(np.argmin(np.diff(times) > 0)) + 3
+        raise InputError(
+            f"{file}:{row}: column {table.time_column!r} must increase from row to row",
+            place=("time_column",),
+        )
+    values = table.scale * (numbers[:, 1] if isinstance(table.column, str) else numbers[:, 1:])
+    if isinstance(table.column, str):
+        values = np.broadcast_to(values.reshape(-1, *(1,) * len(size)), (len(values), *size))
+    dtype = jnp.result_type(float)
+    return Samples(jnp.asarray(times, dtype), jnp.asarray(values, dtype))
+
+
+def _numbers(file: Path, row: list[str], line: int, chosen: list[int]) -> list[float]:
+    try:
+        numbers = [float(row[column]) for column in chosen]
+    except (ValueError, IndexError) as error:
+        words = f"{file}:{line}: not a number in every column: {row}"
+        raise InputError(words, place=("column",)) from error
+    if not np.all(np.isfinite(numbers)):
+        raise InputError(f"{file}:{line}: values must be finite, got {row}", place=("column",))
+    return numbers

@@ -1,0 +1,218 @@
+"""A scenario file, what the command line changes in it, and all that is found wrong with it."""
+
+import dataclasses
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mime._text import nearest, quoted
+from mime.core.problem import Place, Problem, ProblemError
+from mime.scenarios.positions import key_lines
+
+_LARGEST_FILE_BYTES = 2**22
+
+
+@dataclasses.dataclass(frozen=True)
+class ScenarioProblem(Problem):
+    """A problem whose place is a path of keys: `("nodes", "motor", "gear", "ratio")`."""
+
+    file: Path = Path()
+    line: int | None = None
+    """Where in the file; None when that is not known."""
+    override: str = ""
+    """The words of the command line that set the key, if they did."""
+
+    def __str__(self) -> str:
+        where = f"--set {self.override}" if self.override else str(self.file)
+        where += f":{self.line}" if self.line is not None and not self.override else ""
+        parts = [where, key(self.place), f"{self.label} {self.words}" if self.label else self.words]
+        return ": ".join(part for part in parts if part)
+
+
+class ScenarioError(ProblemError):
+    """All that is wrong with a scenario file, in the order of the file."""
+
+    problems: tuple[ScenarioProblem, ...]
+
+    def __init__(self, file: str | os.PathLike[str], problems: Sequence[ScenarioProblem]):
+        self.file = Path(file)
+        super().__init__(str(file), problems)
+
+    def text(self) -> str:
+        """One line per problem: file, line, key, what is wrong."""
+        return "\n".join(map(str, self.problems))
+
+
+@dataclasses.dataclass
+class Source:
+    """A scenario file and what was found wrong with it so far."""
+
+    file: Path
+    text: str
+    data: dict[str, Any]
+    lines: Mapping[Place, int]
+    """The line of every key and table."""
+    overridden: dict[Place, str] = dataclasses.field(default_factory=dict)
+    """Keys that the command line set, with the words that did."""
+    found: list[ScenarioProblem] = dataclasses.field(default_factory=list)
+
+    def add(self, place: Place, message: str, hint: str = "") -> None:
+        """Note a problem with the key at `place`."""
+        self.note(Problem(place, message, hint))
+
+    def note(self, problem: Problem, override: str = "") -> None:
+        """Note a problem, with the nearest line that the file has for its place; once."""
+        place, line = problem.place, None
+        for length in range(len(place), 0, -1):
+            override = override or self.overridden.get(place[:length], "")
+            line = self.lines.get(place[:length])
+            if override or line is not None:
+                break
+        parts = place, problem.message, problem.hint, problem.label
+        located = ScenarioProblem(*parts, self.file, None if override else line, override)
+        if located not in self.found:
+            self.found.append(located)
+
+    def refuse(self, place: Place, error: Exception) -> None:
+        """Note what an error says: each of its problems below `place`, else all of it there."""
+        if isinstance(error, ProblemError):
+            for problem in error.problems:
+                self.note(problem.inside(*place))
+        else:
+            self.add(place, in_words(error))
+
+    def wrong(self, *place: Any) -> bool:
+        """True when a problem was found at or below a place."""
+        return any(problem.place[: len(place)] == place for problem in self.found)
+
+    def names(self, table: str) -> list[str]:
+        """The keys of a table of the file, whatever is wrong with them."""
+        found = self.data.get(table)
+        return list(found) if isinstance(found, dict) else []
+
+    def folder(self, place: Place) -> Path:
+        """Where the file that a key names is: here if `--set` named it, else by the scenario."""
+        said = any(place[: len(known)] == known for known in self.overridden)
+        return Path() if said else self.file.parent
+
+    def stop_if_any(self) -> None:
+        """Raise with all that was found: of the command line first, then as in the file."""
+        if self.found:
+            raise ScenarioError(self.file, sorted(self.found, key=lambda found: found.line or 0))
+
+
+def read_source(file: Path) -> Source:
+    """A file's tables and the lines of their keys; a `ScenarioError` when it is no TOML."""
+    try:
+        if file.stat().st_size > _LARGEST_FILE_BYTES:
+            _refuse(file, "larger than 4 MiB: not a scenario")
+        text = file.read_bytes().decode("utf-8")
+        plain = text.replace("\r\n", "\n")
+        return Source(file, text, tomllib.loads(plain), key_lines(plain))
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        _refuse(file, f"not UTF-8 text: {error.reason}", line)
+    except OSError as error:
+        _refuse(file, f"cannot be read: {error.strerror}")
+    except tomllib.TOMLDecodeError as error:
+        message, line, column = _toml_position(error)
+        _refuse(file, f"not TOML: {message}", line, f"column {column}:" if line else "")
+    except ValueError as error:  # a number of more digits than Python reads
+        if isinstance(error, ScenarioError):
+            raise
+        _refuse(file, f"not TOML: {error}")
+
+
+def _refuse(
+    file: Path, message: str, line: int | None = None, label: str | None = None
+) -> NoReturn:
+    raise ScenarioError(file, [ScenarioProblem((), message, "", label, file, line)])
+
+
+def _toml_position(error: tomllib.TOMLDecodeError) -> tuple[str, int | None, int]:
+    """Message, line and column.
+
+    The one place that reads the text of an error: before Python 3.14, `tomllib` tells the position
+    nowhere else.
+    """
+    match = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", str(error), re.DOTALL)
+    return (match[1], int(match[2]), int(match[3])) if match else (str(error), None, 0)
+
+
+def apply_overrides(overrides: Sequence[str], source: Source) -> None:
+    """Set keys from outside the file.
+
+    `motor.r_ohm=2`, `motor.gear.ratio=5` and `arm.link[forearm].mass_kg=2` are a node's (or an
+    assembly's), `simulation.duration=3` is the simulation's, and
+    `inputs.motor.commanded_voltage.value=6` an input's.
+    """
+    for words in overrides:
+        name, equals, value = words.partition("=")
+        place = _override_place(name.strip(), source)
+        if not equals or place is None:
+            known = [*source.names("nodes"), *source.names("assemblies")]
+            near = nearest(name.partition(".")[0], [*known, "simulation"])
+            form = f"must be NODE.PARAMETER=VALUE or simulation.KEY=VALUE{near}"
+            source.note(Problem((), f"{form} (nodes: {quoted(known)})"), words)
+            continue
+        table: Any = source.data
+        for part in place[:-1]:
+            table = table.setdefault(part, {}) if isinstance(table, dict) else None
+        if not isinstance(table, dict):
+            source.note(Problem(place[:-1], "is not a table"), words)
+            continue
+        table[place[-1]] = _override_value(value.strip())
+        source.overridden[place] = words
+
+
+def _override_place(name: str, source: Source) -> Place | None:
+    first, _, rest = name.partition(".")
+    parts = [rest] if "[" in rest else rest.split(".")
+    if not all(parts):
+        return None
+    for kind in ("nodes", "assemblies"):
+        if first in source.names(kind):
+            return (kind, first, *parts)
+    if first == "simulation":
+        return ("simulation", *parts)
+    if first == "inputs" and len(parts) == 3:
+        return ("inputs", ".".join(parts[:2]), parts[2])
+    return None
+
+
+def _override_value(words: str) -> Any:
+    """As TOML reads it; what TOML does not read is a string, so quotes may be left out."""
+    try:
+        parsed = tomllib.loads(f"value = {words}")
+    except (ValueError, RecursionError):
+        return words
+    return parsed["value"] if list(parsed) == ["value"] else words
+
+
+def key(place: Place) -> str:
+    """`edges[0].from`, `inputs."rotor.commanded_voltage".kind`: as TOML writes it."""
+    return "".join(_key_parts(place))
+
+
+def _key_parts(place: Place) -> Iterator[str]:
+    for index, part in enumerate(place):
+        if isinstance(part, int):
+            yield f"[{part}]"
+        else:
+            plain = part.replace("_", "").replace("-", "").isalnum() and part.isascii()
+            yield ("." if index else "") + (part if plain else f'"{part}"')
+
+
+def in_words(error: Exception) -> str:
+    """An error of any package in one line."""
+    words = " ".join(str(error).split())
+    return words if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {words}"
+
+
+def shown(value: Any) -> str:
+    """A value as a person wrote it, cut short when long."""
+    words = str(value).lower() if isinstance(value, bool) else repr(value)
+    return words if len(words) <= 60 else f"{words[:57]}..."

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mime import MotorNode, elastic_drive
+from mime import Gear, MotorNode, elastic_drive
 
 jax.config.update("jax_enable_x64", True)
 motor = MotorNode(
@@ -18,7 +18,7 @@ motor = MotorNode(
     r_ohm=1.0,
     l_henry=1e-3,
     damping_n_m_s=1e-5,
-    gear_ratio=50.0,
+    gear=Gear(ratio=50.0),
     shaft="driven",  # the spring turns the shaft; the motor only pulls at it
     command_mode="voltage",
     integrator="exact",

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from mime.maze import random_maze
-from mime.mouse.contest import Handicap, Result, run_contest
+from mime.mouse.contest import Handicap, MouseResult, run_contest
 from mime.xla.cache import enable_compilation_cache
 
 FIRST_SEED = 1000
@@ -19,7 +19,7 @@ FIRST_SEED = 1000
 PAGE = Path(__file__).parent.parent / "docs" / "mouse_contest.md"
 
 
-def summary(results: list[Result]) -> list[str]:
+def summary(results: list[MouseResult]) -> list[str]:
     done = [r for r in results if r.finished]
     ratio = [r.race_time_s / r.ideal_time_s for r in done]
     touched = [r for r in results if r.hardest_contact_n > 0]
@@ -41,7 +41,7 @@ def summary(results: list[Result]) -> list[str]:
     ]
 
 
-def table(results: list[Result]) -> list[str]:
+def table(results: list[MouseResult]) -> list[str]:
     lines = [
         "| seed | to the goal [s] | back [s] | speed run [s] | ideal [s] | ratio | touch [mm] | "
         "pose error [mm] |",

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from harness import Case, Peer
 
+from mime.mouse.body import SENSOR_POSES
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.xla.folding import jit_folding
 
@@ -43,7 +44,7 @@ def maze() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def node_of(max_range: float) -> RangeSensorNode:
     horizontal, vertical, _ = maze()
-    return RangeSensorNode("range", 1e-3, horizontal, vertical, max_range_m=max_range)
+    return RangeSensorNode("range", 1e-3, horizontal, vertical, SENSOR_POSES, max_range_m=max_range)
 
 
 @jit_folding

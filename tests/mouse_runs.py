@@ -38,8 +38,8 @@ def left_handed():
         )
 
 
-def cells_visited(poses, cell_m=0.18):
+def cells_visited(poses, cell_size_m=0.18):
     """The cells of a path, without repetition of neighbours."""
-    cells = np.floor(np.asarray(poses, float)[:, 1::-1] / cell_m).astype(int)
+    cells = np.floor(np.asarray(poses, float)[:, 1::-1] / cell_size_m).astype(int)
     changed = np.concatenate([[True], np.any(np.diff(cells, axis=0) != 0, axis=1)])
     return [tuple(cell) for cell in cells[changed].tolist()]

@@ -309,7 +309,7 @@ def test_an_assembly_is_listed_and_its_keys_are_shown(cli):
         r"maze +required +a file, a drawing",
         r"maze\.rows +16 +3 to 32",
         r"range_noise_m +of the range sensors",
-        r"race\.top_speed_m_s +on straights",
+        r"race\.top_speed_m_per_s +on straights",
     ):
         assert re.search(row, out), row
 

@@ -165,7 +165,7 @@ def test_torques_are_clipped_to_the_limits_and_to_those_of_the_urdf():
     far = {"desired_joint_angles": np.full(6, 100.0)}
     free = JointPDNode("pd", DT, DESKTOP, 100, 1)
     limits = np.array([5.0, 4.0, 3.0, 2.0, 1.0, 0.5])
-    limited = JointPDNode("pd", DT, DESKTOP, 100, 1, torque_limits=limits)
+    limited = JointPDNode("pd", DT, DESKTOP, 100, 1, torque_limits_n_m=limits)
     tree = eqx.tree_at(lambda t: t.effort_limits, DESKTOP, np.array([7.0, np.inf] * 3))
     effort = ComputedTorqueNode("ct", DT, tree, 1e6, 1, saturate_effort=True)
     assert np.all(free.compute_boundary_fluxes({}, far, DT)["joint_torques"] > 9000)
@@ -194,7 +194,7 @@ def test_controllers_are_complete_nodes_built_from_a_path_or_a_tree(kind):
     [
         ({"kp": [1.0, 2.0], "kd": 1.0}, r"kp must be one number or one for each of 6 joints"),
         ({"kp": 1.0, "kd": -1.0}, "kd must be >= 0"),
-        ({"kp": 1.0, "kd": 1.0, "torque_limits": 0.0}, r"torque_limits must be > 0 N·m"),
+        ({"kp": 1.0, "kd": 1.0, "torque_limits_n_m": 0.0}, r"torque_limits_n_m must be > 0 N·m"),
         ({"kp": 1.0, "kd": 1.0, "gravity_world": [0.0, 9.81]}, r"must have shape \(3,\)"),
     ],
 )

@@ -14,11 +14,8 @@ from scipy.optimize import linprog
 from compiling import QUICK
 from mime import GraphManager, ParameterError
 from mime.control.s_curve import s_curve
-from mime.nodes.control.joint_trajectory import (
-    JointTrajectoryNode,
-    joint_trajectory,
-    waypoint_trajectory,
-)
+from mime.control.trajectories import joint_trajectory, waypoint_trajectory
+from mime.nodes.control.joint_trajectory import JointTrajectoryNode
 
 # distance, v_max, a_max, j_max, v0, vf: which segments vanish
 CASES = {
@@ -260,18 +257,35 @@ def test_a_trajectory_rests_in_each_waypoint_and_holds_the_last():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "place", "of_node", "message"),
     [
-        (([[0.0, 1.0]], 1.0, 1.0, 1.0), r"at least 2, joints\), got \(1, 2\)"),
-        ((Q, [1.0, 1.0], 1.0, 1.0), r"v_max must be one number or one for each of 3 joints"),
-        ((Q, V, A, [1.0, 0.0, 1.0]), "j_max must be finite and > 0"),
+        (
+            ([[0.0, 1.0]], 1.0, 1.0, 1.0),
+            "waypoints",
+            "waypoints_rad",
+            r"at least 2, joints\), got \(1, 2\)",
+        ),
+        (
+            (Q, [1.0, 1.0], 1.0, 1.0),
+            "v_max",
+            "velocity_limits_rad_per_s",
+            "must be one number or one for each of 3 joints",
+        ),
+        (
+            (Q, V, A, [1.0, 0.0, 1.0]),
+            "j_max",
+            "jerk_limits_rad_per_s3",
+            "must be finite and > 0",
+        ),
     ],
 )
-def test_impossible_trajectories_are_refused(arguments, message):
-    with pytest.raises(ParameterError, match=message):
+def test_impossible_trajectories_are_refused_by_name(arguments, place, of_node, message):
+    with pytest.raises(ParameterError, match=message) as caught:
         waypoint_trajectory(*arguments)
-    with pytest.raises(ParameterError, match=message):
+    assert [problem.place for problem in caught.value.problems] == [(place,)]
+    with pytest.raises(ParameterError, match=message) as caught:
         JointTrajectoryNode("plan", 1e-3, *arguments)
+    assert [problem.place for problem in caught.value.problems] == [(of_node,)]
 
 
 def test_the_node_plays_the_trajectory_by_its_own_clock():

@@ -18,13 +18,13 @@ from mime.scenarios import ScenarioError, load_scenario
 
 TREE = parse_urdf(model_path("desktop_arm_6axis"))
 POSTURE = (0.0, 0.3, 0.2, 0.0, 1.0708, 0.0)
-CIRCLE = {"centre": [0.0, -0.34, 0.32], "radius": 0.06, "normal": [0.0, -1.0, 0.0]}
+CIRCLE = {"centre_m": [0.0, -0.34, 0.32], "radius_m": 0.06, "normal": [0.0, -1.0, 0.0]}
 MOST = 400
 CORNERS = [[0.0, -0.34, 0.32], [0.05, -0.34, 0.32], [0.05, -0.30, 0.36]]
 
 
 def node(**options):
-    values = {"tree": TREE, "end_effector_link_name": "tool", "posture": POSTURE}
+    values = {"tree": TREE, "end_effector_link_name": "tool", "posture_rad": POSTURE}
     values |= {"speed_m_per_s": 0.1, "acceleration_m_per_s2": 0.5, "jerk_m_per_s3": 5.0}
     return ToolPathNode("path", 1e-3, **{**values, **options})
 
@@ -36,7 +36,7 @@ def circle():
 
 @pytest.fixture(scope="module")
 def polygon():
-    return node(waypoints=CORNERS)
+    return node(waypoints_m=CORNERS)
 
 
 @eqx.filter_jit(compiler_options=QUICK)
@@ -71,7 +71,7 @@ def test_the_joint_angles_lead_the_tool_along_the_circle(circle):
     tool = where(found["desired_joint_angles"])
     # Between knots splines are off by 5/384 h⁴ times a fourth derivative: less than 1 µm.
     np.testing.assert_allclose(tool, found["desired_tool_pose_world"], atol=5e-7)
-    off = np.asarray(tool)[:, :3] - CIRCLE["centre"]
+    off = np.asarray(tool)[:, :3] - CIRCLE["centre_m"]
     np.testing.assert_allclose(np.linalg.norm(off, axis=1), 0.06, atol=5e-7)
     np.testing.assert_allclose(off[:, 1], 0.0, atol=5e-7)
     # Its speed is the one given, from rest to rest: length/v + v/a + a/j.
@@ -109,7 +109,7 @@ def test_a_base_and_a_tool_of_its_own_are_taken_into_account():
     base = [1.0, 0.0, 0.5, *turn]
     offset = [0.0, 0.0, 0.02, 1.0, 0.0, 0.0, 0.0]
     corners = [[1.34, 0.0, 0.80], [1.34, 0.04, 0.80]]
-    path = node(waypoints=corners, base_pose_world=base, end_effector_offset_in_link=offset)
+    path = node(waypoints_m=corners, base_pose_world=base, end_effector_offset_in_link=offset)
     q = path.first_joint_angles
     # Turned by 90 degrees, the arm that faces -y faces +x; the tool points down by 20 mm.
     np.testing.assert_allclose(frame_pose(TREE, q, "tool")[:3], [0.0, -0.34, 0.32], atol=1e-6)
@@ -146,7 +146,7 @@ def test_an_arm_of_three_joints_follows_by_position_alone():
         "tool",
         (0.3, 0.4, 0.2),
         0.1,
-        waypoints=[start, end],
+        waypoints_m=[start, end],
         position_only=True,
     )
     tool = frame_pose(arm, path.path.points[0, -1, 3:], "tool")
@@ -155,49 +155,58 @@ def test_an_arm_of_three_joints_follows_by_position_alone():
 
 REFUSALS = {
     "out of reach": (
-        {"waypoints": [*CORNERS, [0.0, -0.9, 0.3]]},
-        r"waypoints\[3\] = \[0.0, -0.9, 0.3\] m is out of reach: .* comes within \d+ mm and",
+        {"waypoints_m": [*CORNERS, [0.0, -0.9, 0.3]]},
+        r"is out of reach at waypoints_m\[3\] = \[0.0, -0.9, 0.3\] m: .* comes within \d+ mm and",
     ),
     "out of reach between": (
-        {"waypoints": [[0.3, 0.0, 0.35], [-0.3, 0.0, 0.35]]},
-        r"waypoints\[0\] to waypoints\[1\], after \d+ mm, = .* is out of reach",
+        {"waypoints_m": [[0.3, 0.0, 0.35], [-0.3, 0.0, 0.35]]},
+        r"out of reach at waypoints_m\[0\] to waypoints_m\[1\], after \d+ mm = ",
     ),
     "circle out of reach": (
-        {"circle": {**CIRCLE, "radius": 0.5}},
-        r"circle at 0 degrees = \[0.5, -0.34, 0.32\] m is out of reach",
+        {"circle": {**CIRCLE, "radius_m": 0.5}},
+        r"circle is out of reach at 0 degrees = \[0.5, -0.34, 0.32\] m",
     ),
     "too fast": (
         {
-            "waypoints": CORNERS,
+            "waypoints_m": CORNERS,
             "speed_m_per_s": 0.6,
             "acceleration_m_per_s2": 20.0,
             "jerk_m_per_s3": 2000.0,
         },
         r"speed_m_per_s = 0.6 m/s would turn 'joint_\d' at .* its limit is 1.05 rad/s",
     ),
-    "neither": ({}, "either waypoints or a circle, got neither"),
-    "both": ({"waypoints": CORNERS, "circle": CIRCLE}, "either waypoints or a circle, got both"),
+    "neither": ({}, "waypoints_m or circle must be given, one of them, got neither"),
+    "both": (
+        {"waypoints_m": CORNERS, "circle": CIRCLE},
+        "waypoints_m or circle must be given, one of them, got both",
+    ),
     "one waypoint": (
-        {"waypoints": CORNERS[:1]},
-        r"waypoints must be two or more .* shape \(1, 3\)",
+        {"waypoints_m": CORNERS[:1]},
+        r"waypoints_m must be two or more .* shape \(1, 3\)",
     ),
     "the same twice": (
-        {"waypoints": [CORNERS[0], CORNERS[0]]},
-        r"waypoints\[0\] and waypoints\[1\] must not be the same",
+        {"waypoints_m": [CORNERS[0], CORNERS[0]]},
+        r"got waypoints_m\[0\] and waypoints_m\[1\] the same",
     ),
     "unknown key": (
         {"circle": {"center": [0, 0, 0]}},
-        "circle has no 'center' .did you mean 'centre'.. .it has 'centre', 'radius'",
+        "circle has no 'center' .did you mean 'centre_m'.. .it has 'centre_m', 'radius_m'",
     ),
-    "no radius": ({"circle": {"centre": [0, 0, 0]}}, r"circle: radius must be .*, got nothing"),
-    "no size": ({"circle": {**CIRCLE, "radius": 0}}, "radius and turns must be > 0"),
+    "no radius": ({"circle": {"centre_m": [0, 0, 0]}}, r"circle.radius_m must be .*, got nothing"),
+    "no size": ({"circle": {**CIRCLE, "radius_m": 0}}, "needs radius_m > 0, turns > 0"),
     "words": ({"circle": {**CIRCLE, "turns": "two"}}, r"circle: turns must be .*, got 'two'"),
-    "posture": ({"waypoints": CORNERS, "posture": (0, 0)}, "posture must be 6 joint angles"),
-    "link": (
-        {"waypoints": CORNERS, "end_effector_link_name": "tol"},
-        "end_effector_link_name: no link is named 'tol'; the links are base_link",
+    "posture": (
+        {"waypoints_m": CORNERS, "posture_rad": (0, 0)},
+        "posture_rad must be 6 joint angles",
     ),
-    "speed": ({"waypoints": CORNERS, "speed_m_per_s": 0.0}, "speed_m_per_s must be finite and > 0"),
+    "link": (
+        {"waypoints_m": CORNERS, "end_effector_link_name": "tol"},
+        "end_effector_link_name must be a link of the arm, got 'tol'; it has 'base_link'",
+    ),
+    "speed": (
+        {"waypoints_m": CORNERS, "speed_m_per_s": 0.0},
+        "speed_m_per_s must be finite and > 0",
+    ),
 }
 
 
@@ -221,9 +230,9 @@ end_effector_link_name = "tool"
 type = "ToolPathNode"
 tree = "node:arm"
 end_effector_link_name = "node:arm"
-posture = [0.0, 0.3, 0.2, 0.0, 1.0708, 0.0]
+posture_rad = [0.0, 0.3, 0.2, 0.0, 1.0708, 0.0]
 speed_m_per_s = 0.1
-waypoints = [[0.0, -0.34, 0.32], [0.05, -0.34, 0.32]]
+waypoints_m = [[0.0, -0.34, 0.32], [0.05, -0.34, 0.32]]
 """
 
 
@@ -233,11 +242,15 @@ HASTE = "\nacceleration_m_per_s2 = 100.0\njerk_m_per_s3 = 1e5"
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("0.05, -0.34", "0.95, -0.34", "17: nodes.path.waypoints: waypoints[1] = [0.95, -0.34, "),
+        (
+            "0.05, -0.34",
+            "0.95, -0.34",
+            "17: nodes.path.waypoints_m: ",
+        ),
         (
             "speed_m_per_s = 0.1",
             f"speed_m_per_s = 9{HASTE}",
-            "16: nodes.path.speed_m_per_s: speed_m_per_s",
+            "16: nodes.path.speed_m_per_s: ",
         ),
         (
             '"node:path"',

@@ -1,4 +1,4 @@
-"""The site: builds without a warning, has a page a node, needs no network."""
+"""The site builds without a warning, has a page for every node, and needs no network."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from mime.scenarios.node_types import own_types
+from every_node import every_node_type
 
 pytestmark = pytest.mark.slow
 
@@ -22,12 +22,15 @@ def site(tmp_path_factory):
 
 
 def test_every_node_has_a_page_from_its_metadata(site):
-    for name, cls in own_types().items():
+    for cls in every_node_type():
+        name = cls.__name__
         page = (site / "reference" / f"{name}.html").read_text(encoding="utf-8")
         assert cls.meta.id in page
         assert page.count("<math") >= len(cls.meta.equations), name
         for parameter in cls.parameter_specs():
             assert f"<code>{parameter}</code>" in page, f"{name}.{parameter}"
+        for entry in cls.meta.implementation:
+            assert f"<code>{entry.function}</code>" in page, f"{name}: {entry.term}"
 
 
 def test_reports_and_guides_are_in_the_navigation(site):

@@ -40,7 +40,7 @@ def straight_time(d, v0, vf, profile):
     """Up to vm and down again, vm from d = (v0 + vm)/2 T(vm - v0) + (vm + vf)/2 T(vm - vf)."""
     if d == 0:
         return 0.0
-    v, a, j = profile.top_speed_m_s, profile.acceleration_m_s2, profile.jerk_m_s3
+    v, a, j = profile.top_speed_m_per_s, profile.acceleration_m_per_s2, profile.jerk_m_per_s3
 
     def distance(vm):
         return (v0 + vm) / 2 * ramp(vm - v0, a, j) + (vm + vf) / 2 * ramp(vm - vf, a, j)
@@ -60,9 +60,9 @@ def time_of(maze, headings, profile):
         if before == after:
             length += 1
             continue
-        time += straight_time(length * CELL, speed, profile.turn_speed_m_s, profile)
-        time += np.pi / 4 * CELL / profile.turn_speed_m_s
-        length, speed = 0.0, profile.turn_speed_m_s
+        time += straight_time(length * CELL, speed, profile.turn_speed_m_per_s, profile)
+        time += np.pi / 4 * CELL / profile.turn_speed_m_per_s
+        length, speed = 0.0, profile.turn_speed_m_per_s
     return time + straight_time((length + 0.5) * CELL, speed, 0.0, profile)
 
 
@@ -226,9 +226,12 @@ def test_a_turn_speed_out_of_reach_leaves_straight_routes_only():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"turn_speed_m_s": 3.0}, "turn_speed_m_s must be at most top_speed_m_s = 2.0, got 3.0"),
-        ({"jerk_m_s3": 0.0}, "jerk_m_s3 must be finite and > 0, got 0.0"),
-        ({"acceleration_m_s2": -1.0}, "acceleration_m_s2 must be finite and > 0, got -1.0"),
+        (
+            {"turn_speed_m_per_s": 3.0},
+            "turn_speed_m_per_s must be at most top_speed_m_per_s = 2.0, got 3.0",
+        ),
+        ({"jerk_m_per_s3": 0.0}, "jerk_m_per_s3 must be finite and > 0, got 0.0"),
+        ({"acceleration_m_per_s2": -1.0}, "acceleration_m_per_s2 must be finite and > 0, got -1.0"),
     ],
 )
 def test_speeds_that_make_no_sense_are_refused(arguments, message):

@@ -9,13 +9,13 @@ import pytest
 
 from mime.maze import Maze, full_belief, random_maze, unknown_belief
 from mime.mouse import estimator
+from mime.mouse.body import SENSOR_POSES
 from mime.mouse.estimator import Estimate, Trust
-from mime.nodes.sensing.range_sensor import MOUSE_SENSORS
 from mime.nodes.sensing.ray_casting import cast_ray
 
 CELL, THICK, RANGES = 0.18, 0.012, (0.01, 0.15)
 TRUST = Trust()
-SENSORS = np.array(MOUSE_SENSORS)
+SENSORS = np.array(SENSOR_POSES)
 
 predict = jax.jit(partial(estimator.predict, trust=TRUST))
 correct = jax.jit(
@@ -80,9 +80,9 @@ def test_predicted_covariance_is_f_p_f_plus_q():
         middle, ds = mean[2] + turned / 2, abs(mean[3] * travelled)
         turn = np.array([[np.cos(middle), -np.sin(middle)], [np.sin(middle), np.cos(middle)]])
         Q = np.zeros((4, 4))
-        spread = [TRUST.distance_per_sqrt_m**2 * ds, TRUST.sideways_per_sqrt_m**2 * ds]
+        spread = [TRUST.distance_m_per_sqrt_m**2 * ds, TRUST.sideways_m_per_sqrt_m**2 * ds]
         Q[:2, :2] = turn @ np.diag(spread) @ turn.T
-        Q[2, 2] = TRUST.heading_per_sqrt_s**2 * dt
+        Q[2, 2] = TRUST.heading_rad_per_sqrt_s**2 * dt
         got = predict(Estimate(mean, jnp.asarray(P)), travelled, turned, dt).covariance
         # The same sums in another order: some roundings of the largest entry.
         np.testing.assert_allclose(got, F @ P @ F.T + Q, rtol=0, atol=1e-15 * np.max(P) * 10)
@@ -231,7 +231,7 @@ def crossing_along(mean, sensor, along, plane):
 def test_a_corner_corrects_by_the_gradient_of_where_the_ray_crosses(heading, side):
     rng = np.random.default_rng(heading)
     along = heading * np.pi / 2
-    sensor = MOUSE_SENSORS[side]
+    sensor = SENSOR_POSES[side]
     sign = np.sign(sensor[1])
     crossing = jax.jit(jax.value_and_grad(crossing_along), static_argnums=1)
     for _ in range(10):
@@ -284,17 +284,17 @@ def test_where_a_ray_loses_a_wall_the_place_along_is_pulled_to_the_truth(quarter
     P, off = np.eye(4) * 1e-10, 0.008
     P[:2, :2] += 1e-4 * np.outer(ahead, ahead)  # all is known but the place along
     e = Estimate(jnp.asarray(truth).at[:2].add(off * ahead), jnp.asarray(P))
-    after = pass_corner(e, jnp.bool_(True), MOUSE_SENSORS[side], along)
+    after = pass_corner(e, jnp.bool_(True), SENSOR_POSES[side], along)
     error = ahead @ (np.asarray(after.mean) - truth)[:2]
     # What is left of the error is sigma²/(P + sigma²) of it; the moment is known to 0.1 mm.
     left = off * TRUST.corner_m**2 / (1e-4 + TRUST.corner_m**2)
     assert error == pytest.approx(left, abs=1.5e-4)
-    assert_unchanged(pass_corner(e, jnp.bool_(False), MOUSE_SENSORS[side], along), e)
+    assert_unchanged(pass_corner(e, jnp.bool_(False), SENSOR_POSES[side], along), e)
 
 
 def test_a_corner_passed_askew_is_not_used():
     e = Estimate(jnp.array([0.45, 0.27, 0.16, 1.0]), jnp.eye(4) * 1e-4)
-    assert_unchanged(pass_corner(e, jnp.bool_(True), MOUSE_SENSORS[1], 0.0), e)
+    assert_unchanged(pass_corner(e, jnp.bool_(True), SENSOR_POSES[1], 0.0), e)
 
 
 def test_the_scale_is_learnt_from_the_posts_of_a_corridor():
@@ -320,7 +320,7 @@ def test_the_scale_is_learnt_from_the_posts_of_a_corridor():
             )
             for which, side in enumerate((1, 2)):
                 lost = (beside[which] > 0) & (readings[side] > 0.1)
-                e = estimator.pass_corner(e, lost, MOUSE_SENSORS[side], 0.0, CELL, THICK, TRUST)
+                e = estimator.pass_corner(e, lost, SENSOR_POSES[side], 0.0, CELL, THICK, TRUST)
             return (e, x, (readings[1:3] < 0.08) * 1.0), (e.mean, e.covariance, x)
 
         return jax.lax.scan(tick, (e, 0.5 * CELL, jnp.zeros(2)), jnp.arange(steps))[1]

@@ -16,27 +16,27 @@ LIMITS = 2.0, 5.0, 400.0  # m/s, m/s², m/s³
 plan = jax.jit(legs.plan)
 
 
-@partial(jax.jit, static_argnames=("steps", "cell_m"))
-def follow(leg, pose, dt, steps, cell_m):
+@partial(jax.jit, static_argnames=("steps", "cell_size_m"))
+def follow(leg, pose, dt, steps, cell_size_m):
     """The references after each of the steps of dt."""
 
     def step(carry, _):
-        leg, reference = legs.advance(*carry, dt, cell_m)
+        leg, reference = legs.follow(*carry, dt, cell_size_m)
         return (leg, reference.pose), reference
 
     (leg, _), references = jax.lax.scan(step, (leg, pose), None, length=steps)
     return leg, references
 
 
-def drive(leg, pose, steps, cell_m=0.18):
+def drive(leg, pose, steps, cell_size_m=0.18):
     """From its start to its end exactly; times, and what the mouse should do then."""
     dt = jnp.sum(leg.segment_times) / steps
-    _, references = follow(leg, jnp.asarray(pose), dt, steps, cell_m)
+    _, references = follow(leg, jnp.asarray(pose), dt, steps, cell_size_m)
     return dt * np.arange(1, steps + 1), jax.tree.map(np.asarray, references)
 
 
-def curve(turn, cell_m, v0=0.5, vf=0.5):
-    return plan(CURVE, turn, CURVE_LENGTH * cell_m, v0, vf, max(v0, vf), *LIMITS[1:])
+def curve(turn, cell_size_m, v0=0.5, vf=0.5):
+    return plan(CURVE, turn, CURVE_LENGTH * cell_size_m, v0, vf, max(v0, vf), *LIMITS[1:])
 
 
 def test_the_length_of_a_curve_holds_the_bessel_function():
@@ -46,19 +46,21 @@ def test_the_length_of_a_curve_holds_the_bessel_function():
 
 
 @pytest.mark.parametrize("turn", [1.0, -1.0])
-@pytest.mark.parametrize("cell_m", [0.09, 0.18, 0.3])
+@pytest.mark.parametrize("cell_size_m", [0.09, 0.18, 0.3])
 @pytest.mark.parametrize("heading", [0, 3])
-def test_a_curve_leads_from_the_middle_of_one_side_to_the_middle_of_the_next(turn, cell_m, heading):
+def test_a_curve_leads_from_the_middle_of_one_side_to_the_middle_of_the_next(
+    turn, cell_size_m, heading
+):
     v, steps = 0.5, 500
     start = np.array([0.4, 0.2, heading * np.pi / 2])
-    times, references = drive(curve(turn, cell_m), start, steps, cell_m)
+    times, references = drive(curve(turn, cell_size_m), start, steps, cell_size_m)
     # Half a cell ahead, half a cell to the side.
     ahead = np.array([np.cos(start[2]), np.sin(start[2])])
     side = turn * np.array([-ahead[1], ahead[0]])
-    end = start[:2] + 0.5 * cell_m * (ahead + side)
+    end = start[:2] + 0.5 * cell_size_m * (ahead + side)
     # A chord is short of its arc by (w dt)²/24, its direction off by alpha dt²/8.
-    L, dt = CURVE_LENGTH * cell_m, times[0]
-    w, alpha = v * SHARPEST / cell_m, v**2 * np.pi**3 / (4 * L**2)
+    L, dt = CURVE_LENGTH * cell_size_m, times[0]
+    w, alpha = v * SHARPEST / cell_size_m, v**2 * np.pi**3 / (4 * L**2)
     np.testing.assert_allclose(
         references.pose[-1, :2], end, rtol=0, atol=L * dt**2 * (w**2 / 24 + alpha / 8)
     )
@@ -76,7 +78,7 @@ def test_the_error_of_a_curve_falls_with_the_square_of_the_tick():
 def test_the_turn_rate_of_a_curve_is_zero_at_both_ends_and_has_no_jump(turn):
     steps = 500
     leg = curve(turn, 0.18)
-    start = legs.advance(leg, jnp.zeros(3), 0.0, 0.18)[1]
+    start = legs.follow(leg, jnp.zeros(3), 0.0, 0.18)[1]
     times, references = drive(leg, np.zeros(3), steps)
     peak = 0.5 * SHARPEST / 0.18
     assert float(start.w) == 0.0
@@ -151,7 +153,7 @@ def test_a_leg_is_over_when_its_time_has_passed():
 def test_a_rest_never_ends_and_stays_where_it_is():
     zero = jnp.zeros(())
     leg = legs.Leg(jnp.int32(REST), zero, zero, jnp.zeros(7), zero, zero, jnp.asarray(1e9))
-    leg, reference = legs.advance(leg, jnp.array([0.1, 0.2, 0.3]), 1.0, 0.18)
+    leg, reference = legs.follow(leg, jnp.array([0.1, 0.2, 0.3]), 1.0, 0.18)
     assert not legs.is_over(leg)
     np.testing.assert_array_equal(reference.pose, [0.1, 0.2, 0.3])
     assert [float(x) for x in (reference.v, reference.a, reference.w, reference.alpha)] == [0.0] * 4

@@ -89,7 +89,7 @@ def speeds(leg):
 
 @jax.jit
 def speed_at(leg, time):
-    return legs.advance(leg, jnp.zeros(3), time, CELL)[1].v
+    return legs.follow(leg, jnp.zeros(3), time, CELL)[1].v
 
 
 def test_it_begins_at_rest_in_the_start_cell_whose_three_walls_it_knows():
@@ -236,7 +236,7 @@ def test_the_legs_of_the_race_are_the_route(seed):
 @partial(jax.jit, static_argnames="steps")
 def _end(leg, pose, steps):
     def tick(carry, _):
-        leg, reference = legs.advance(*carry, dt, CELL)
+        leg, reference = legs.follow(*carry, dt, CELL)
         return (leg, reference.pose), None
 
     dt = jnp.sum(leg.segment_times) / steps

@@ -38,10 +38,10 @@ def wheels(v, w):
 def test_without_an_error_there_is_feed_forward_only(v, a, w, alpha):
     ref = reference(v=v, a=a, w=w, alpha=alpha)
     got = command(ref, ref.pose, wheels(v, w))
-    accelerations = GAINS.volts_per_rad_s2 * wheels(a, 0) + (
-        GAINS.volts_per_rad_s2_turning * wheels(0, alpha)
+    accelerations = GAINS.driving_v_s2_per_rad * wheels(a, 0) + (
+        GAINS.turning_v_s2_per_rad * wheels(0, alpha)
     )
-    expected = GAINS.volts_per_rad_s * wheels(v, w) + accelerations
+    expected = GAINS.back_emf_v_s_per_rad * wheels(v, w) + accelerations
     np.testing.assert_allclose(got.volts, expected, rtol=1e-14)
     np.testing.assert_allclose(got.integral, 0.0, atol=1e-15)
 
@@ -116,8 +116,8 @@ def driven(pose, load_v, steps):
         zero = jnp.zeros(())
         ref = Reference(at, jnp.asarray(v), zero, jnp.asarray(w), zero)
         out = track(ref, pose, omega, integral, False, R, W, GAINS, DT)
-        target = (out.volts - load_v) / GAINS.volts_per_rad_s
-        decay = jnp.exp(-DT * GAINS.volts_per_rad_s / GAINS.volts_per_rad_s2)
+        target = (out.volts - load_v) / GAINS.back_emf_v_s_per_rad
+        decay = jnp.exp(-DT * GAINS.back_emf_v_s_per_rad / GAINS.driving_v_s2_per_rad)
         omega = target + (omega - target) * decay
         speed, rate = 0.5 * jnp.sum(omega) * R, (omega[0] - omega[1]) * R / W
 

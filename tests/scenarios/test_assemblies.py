@@ -112,7 +112,7 @@ def test_a_maze_is_a_seed_a_file_or_a_drawing(write, tmp_path, monkeypatch):
 
 
 def test_keys_reach_the_mouse_and_its_noise_has_its_own_seed(write):
-    text = MOUSE.format(maze=SEEDED) + "range_noise_m = 2e-3\nrace = { top_speed_m_s = 1.5 }\n"
+    text = MOUSE.format(maze=SEEDED) + "range_noise_m = 2e-3\nrace = { top_speed_m_per_s = 1.5 }\n"
     one, other = (
         load_scenario(write(text), ["mouse.gear_ratio=4", f"simulation.seed={seed}"])
         for seed in (1, 2)
@@ -121,7 +121,7 @@ def test_keys_reach_the_mouse_and_its_noise_has_its_own_seed(write):
     assert nodes["left_motor"].gear.ratio == 4.0
     assert nodes["ranges"].noise_m == 2e-3
     race = nodes["brain"].race
-    assert (race.top_speed_m_s, race.turn_speed_m_s) == (1.5, 0.6)
+    assert (race.top_speed_m_per_s, race.turn_speed_m_per_s) == (1.5, 0.6)
     assert nodes["ranges"].seed != other.simulation.nodes["ranges"].seed
 
 
@@ -182,8 +182,8 @@ CASES = {
         "'faulhaber_1331t006sr'?)",
     ),
     "speeds that contradict": (
-        {"maze =": "race = { top_speed_m_s = 0.1 }\nmaze ="},
-        "motor.toml:7: assemblies.mouse.race: turn_speed_m_s must be at most top_speed_m_s",
+        {"maze =": "race = { top_speed_m_per_s = 0.1 }\nmaze ="},
+        "motor.toml:7: assemblies.mouse.race: turn_speed_m_per_s must be at most top_speed_m_per_s",
     ),
     "cells too small": (
         {"maze =": "cell_size_m = 0.01\nmaze ="},

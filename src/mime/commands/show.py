@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.table import Table as RichTable
 
-    from mime.reporting.node_sheet import Table
+    from mime.reporting.node_sheet import SheetTable
 
 
 def show(
@@ -53,7 +53,7 @@ def show(
     return OK
 
 
-def _drawn(table: "Table") -> "RichTable":
+def _drawn(table: "SheetTable") -> "RichTable":
     from rich.table import Table as RichTable
     from rich.text import Text
 

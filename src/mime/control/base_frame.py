@@ -1,4 +1,4 @@
-"""Vectors of the world in the axes of a robot's base, folded while tracing where they are known."""
+"""Turns vectors of the world into the axes of a robot's base; known ones fold while tracing."""
 
 from typing import Any
 

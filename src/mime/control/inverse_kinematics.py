@@ -29,10 +29,11 @@ Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
 PoseLike = Real[ArrayLike, "7"] | Sequence[float | int]
 
 LARGEST_STEP = 1.0
-"""rad or m, of a joint in one iteration: farther, the linearised error says nothing."""
+"""The most that a joint moves per iteration, rad or m: farther, the linearised error is useless."""
 STALLED_ITERATIONS = 10
 SMALLEST_GAIN = 1e-3
-"""So many iterations in a row that win less than this part of |W e|²: a minimum, not the target."""
+"""A search has stalled in a minimum after STALLED_ITERATIONS in a row that each reduce |W e|² by
+less than this part of it."""
 
 
 class IKResult(eqx.Module):
@@ -40,12 +41,12 @@ class IKResult(eqx.Module):
 
     q: Float[Array, " joints"]
     """rad or m, within the limits."""
-    position_error: Float[Array, ""]
+    position_error_m: Float[Array, ""]
     """m, from the tool to the target."""
-    angle_error: Float[Array, ""]
+    angle_error_rad: Float[Array, ""]
     """rad, of the rotation from the tool to the target."""
     iterations: Int[Array, ""]
-    """Of all attempts together."""
+    """The number of iterations, all attempts together."""
     converged: Bool[Array, ""]
     """Whether both errors are within their tolerances (the position's, if that alone counts)."""
 
@@ -53,10 +54,10 @@ class IKResult(eqx.Module):
         """The same; or a `ValueError` when the target was not reached. Not for traced results."""
         if not bool(self.converged):
             raise ValueError(
-                f"no joint angles within the limits were found for the target: nearest by "
-                f"{float(self.position_error):.3g} m and {float(self.angle_error):.3g} rad after "
-                f"{int(self.iterations)} iterations. Is it within reach? If so, start nearer or "
-                "allow more restarts."
+                "no joint angles within the limits were found for the target: the nearest miss "
+                f"it by {float(self.position_error_m):.3g} m and "
+                f"{float(self.angle_error_rad):.3g} rad after {int(self.iterations)} iterations. "
+                "Is it within reach? If so, start nearer or allow more restarts."
             )
         return self
 
@@ -69,8 +70,8 @@ def solve_ik(
     *,
     offset: PoseLike = IDENTITY_POSE,
     position_only: bool = False,
-    position_tolerance: Number | None = None,
-    angle_tolerance: Number | None = None,
+    position_tolerance_m: Number | None = None,
+    angle_tolerance_rad: Number | None = None,
     max_iterations: int = 100,
     damping: Number = 1.0,
     weights: Real[ArrayLike, "6"] | Sequence[float | int] = (3, 3, 3, 1, 1, 1),
@@ -86,10 +87,11 @@ def solve_ik(
     would leave its limits is held there and the others make up for it. The damping falls while the
     error does and rises when a step fails. Joints that do not move the frame stay as given.
 
-    position_tolerance, angle_tolerance   [m], [rad]; 1e-6 in double, 1e-4 in single precision
+    position_tolerance_m                  1e-6 in double, 1e-4 in single precision
+    angle_tolerance_rad                   1e-6 in double, 1e-4 in single precision
     position_only                         any orientation will do
     weights                               of x, y, z [1/m] and of rotations about them [1/rad]
-    restarts, key                         so many more attempts, from random angles within limits
+    restarts, key                         how many more attempts, from random angles within limits
 
     Compiled once for a tree, frame and number of restarts; `jax.vmap` for many targets. It can be
     differentiated by target and offset: Δq = J⁺ Δe, with joints at their limits held.
@@ -112,19 +114,19 @@ def solve_ik(
         "q0": (q0, (tree.num_joints,)),
         "offset": (offset, (7,)),
         "weights": (weights, (6,)),
-        "position_tolerance": (position_tolerance or tolerance, ()),
-        "angle_tolerance": (angle_tolerance or tolerance, ()),
+        "position_tolerance_m": (position_tolerance_m or tolerance, ()),
+        "angle_tolerance_rad": (angle_tolerance_rad or tolerance, ()),
         "damping": (damping, ()),
         "max_iterations": (max_iterations, ()),
     }
     arrays = {name: _checked(name, *entry, dtype) for name, entry in given.items()}
-    # Of a single attempt the key is never used; it need not be made.
+    # A single attempt never uses the key, so it need not be made.
     options = {"frame_name": frame_name, "position_only": position_only, "restarts": restarts}
     return _solve(tree, arrays, key if restarts else None, **options)
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The value as an array, refused when no problem can have it. Tracers are not looked at."""
+    """The value as an array, or a refusal. Tracers are not looked at."""
     if isinstance(value, jax.core.Tracer):
         array: Any = value.astype(dtype)
     else:
@@ -140,7 +142,7 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
             f"solve_ik: {name} must hold a unit quaternion [x y z qw qx qy qz], got one of length "
             f"{np.linalg.norm(array[3:]):.6g}"
         )
-    if name.endswith(("tolerance", "damping")) and array <= 0:
+    if name in ("position_tolerance_m", "angle_tolerance_rad", "damping") and array <= 0:
         raise ValueError(f"solve_ik: {name} must be > 0, got {array}")
     if name == "weights" and np.any(array < 0):
         raise ValueError(f"solve_ik: {name} must be >= 0, got {array}")
@@ -166,7 +168,7 @@ class _Search(NamedTuple):
     damping: Array
     stalled: Array
     iterations: Array
-    """Of this attempt, and of all."""
+    """Iterations of this attempt, and of all."""
     attempt: Array
 
 
@@ -190,12 +192,12 @@ def _solve_traced(
         q_all = q0.at[chain].set(q)
         pose = frame_pose(tree, q_all, frame_name)
         J = jnp.asarray(frame_jacobian_at(tree, q_all, frame_name, fixed["offset"][:3]))
-        # Fused with what follows, XLA would evaluate the kinematics anew for each entry.
+        # Fused with what follows, XLA would evaluate the kinematics again for each entry.
         pose, J = jax.lax.optimization_barrier((pose, J))
         e = _error(pose, fixed["target_pose"], fixed["offset"])
-        reached = jnp.linalg.norm(e[:3]) <= fixed["position_tolerance"]
+        reached = jnp.linalg.norm(e[:3]) <= fixed["position_tolerance_m"]
         if not position_only:
-            reached &= jnp.linalg.norm(e[3:]) <= fixed["angle_tolerance"]
+            reached &= jnp.linalg.norm(e[3:]) <= fixed["angle_tolerance_rad"]
         return _Point(q, pose, w * e[: len(w)], w[:, None] * J[: len(w), chain], reached)
 
     def goes_on(s: _Search) -> Array:
@@ -264,7 +266,7 @@ def _start(q: Array, w: Array, fixed: dict[str, Array]) -> _Search:
 def _result(
     given: dict[str, Array], found: _Search, chain: np.ndarray, w: Array, low: Array, high: Array
 ) -> IKResult:
-    """The search itself has no derivative; a step of length zero has that of its solution."""
+    """The result, made differentiable by a last step of length zero: the search itself is not."""
     best = found.best
     e = _error(best.pose, given["target_pose"], given["offset"])
     known = jax.lax.stop_gradient(e)
@@ -286,8 +288,8 @@ def _result(
 def _bounded_step(A: Array, g: Array, low: Array, high: Array) -> Array:
     """Δq with A Δq = g and low <= Δq <= high.
 
-    What would go beyond is put on its bound, and the others are solved for anew: twice, which
-    leaves little for the last clip to cut.
+    A step beyond its bound is put on it, and the others are solved for again. This is done twice,
+    which leaves little for the last clip to cut.
     """
 
     def once(_: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:

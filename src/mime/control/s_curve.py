@@ -1,7 +1,10 @@
-"""Jerk-limited timing of moves: a speed that rises and falls in the shape of an S."""
+"""Jerk-limited timing of moves: a speed that rises and falls in the shape of an S.
+
+Units are the caller's: metres, radians or any other, one per move.
+"""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,20 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
-from mime.core.node import ParameterError, Scalar
+from mime.core.node import ParameterError, Problem, Scalar
+from mime.core.parameters import known
 
 Number = Real[ArrayLike, ""]
 
 _SHAPE = np.array([1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0])
 """Sign of the jerk: up in three segments, the cruise, down in three."""
-
-
-class JointTargets(NamedTuple):
-    """Where the joints should be, how fast, and how that should change."""
-
-    q: Float[Array, " joints"]
-    qd: Float[Array, " joints"]
-    qdd: Float[Array, " joints"]
 
 
 class SCurve(eqx.Module):
@@ -42,7 +38,7 @@ class SCurve(eqx.Module):
     def __call__(self, t: Number) -> tuple[Scalar, Scalar, Scalar]:
         """Position, velocity and acceleration after t seconds.
 
-        Each segment is followed for as long as t has spent in it: no branch, so nothing jumps.
+        Each segment is followed for the time that t has spent in it: no branch, so nothing jumps.
         """
         return _follow(self, t)
 
@@ -99,15 +95,15 @@ def s_curve(
     at_rest = not any(isinstance(v, jax.Array) or np.any(v) for v in (v0, vf))
     check_limits(v_max=v_max, a_max=a_max, j_max=j_max)
     for name, speed in (("v0", v0), ("vf", vf)):
-        if is_known(speed, v_max) and not 0 <= np.asarray(speed) <= np.asarray(v_max):
+        if known(speed, v_max) and not 0 <= np.asarray(speed) <= np.asarray(v_max):
             raise ParameterError(f"s_curve: {name} must be from 0 to v_max = {v_max}, got {speed}")
     dtype = jnp.result_type(float, distance, v_max, a_max, j_max, v0, vf)
     values = [jnp.asarray(x, dtype) for x in (distance, v_max, a_max, j_max, v0, vf)]
     curve = _plan(*values, at_rest=at_rest)
-    if is_known(curve.feasible) and not curve.feasible:
+    if known(curve.feasible) and not curve.feasible:
         raise ParameterError(
-            f"s_curve: to get from v0 = {v0} to vf = {vf} takes a distance of "
-            f"{curve.position(curve.duration):g}, got {distance}. Allow more of it, or more "
+            f"s_curve: getting from v0 = {v0} to vf = {vf} takes a distance of "
+            f"{curve.position(curve.duration):g}, got {distance}. Allow a longer distance, or more "
             "acceleration and jerk"
         )
     return curve
@@ -139,7 +135,7 @@ def _plan(
 
 
 def _ramp_segments(rise: Scalar, a: Scalar, j: Scalar) -> tuple[Scalar, Scalar]:
-    """How long each jerk of a ramp lasts, and how long the constant acceleration between them."""
+    """Seconds that each jerk of a ramp lasts, and the constant acceleration between them."""
     reached = rise * j >= a * a
     rises = rise > 0
     short = jnp.where(rises, jnp.sqrt(jnp.where(rises, rise, 1.0) / j), 0.0)
@@ -183,13 +179,12 @@ def _solve_rise(ramps: Any, d: Scalar, room: Scalar) -> Scalar:
     return jnp.clip(newton, 0.0, top) ** 2
 
 
-def is_known(*values: Any) -> bool:
-    """Whether values can be looked at: not while JAX traces."""
-    return not any(isinstance(value, jax.core.Tracer) for value in values)
-
-
 def check_limits(**limits: Any) -> None:
-    """Refuse limits that are not positive."""
-    for name, limit in limits.items():
-        if is_known(limit) and not np.all((np.asarray(limit) > 0) & np.isfinite(limit)):
-            raise ParameterError(f"{name} must be finite and > 0, got {limit}")
+    """Refuse limits that are not finite and positive, each by its name."""
+    problems = [
+        Problem((name,), f"must be finite and > 0, got {limit}")
+        for name, limit in limits.items()
+        if known(limit) and not np.all((np.asarray(limit) > 0) & np.isfinite(limit))
+    ]
+    if problems:
+        raise ParameterError("", problems)

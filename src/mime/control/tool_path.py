@@ -12,26 +12,34 @@ from jaxtyping import Array, Float
 from mime._text import nearest, quoted
 from mime.control.inverse_kinematics import IKResult, solve_ik
 from mime.control.kinematics import KinematicTree, frame_pose
-from mime.control.s_curve import JointTargets, Number, SCurve, s_curve
+from mime.control.s_curve import Number, SCurve, s_curve
 from mime.control.spline import second_derivatives, spline_at
-from mime.core.node import ParameterError
+from mime.control.trajectories import JointTargets
+from mime.core.node import ParameterError, Problem
 from mime.core.pose import IDENTITY_POSE, compose, invert
 
 KNOTS = 49
-"""Of a leg, where the inverse kinematics are solved; between them cubic splines are nearer to the
-path than a micrometre."""
+"""Points per segment at which the inverse kinematics are solved; between them cubic splines are
+nearer to the path than a micrometre."""
 Solve = Callable[..., IKResult]
-_CIRCLE: dict[str, Any] = {"centre": None, "radius": None, "normal": (0.0, 0.0, 1.0), "turns": 1.0}
+_CIRCLE: dict[str, Any] = {
+    "centre_m": None,
+    "radius_m": None,
+    "normal": (0.0, 0.0, 1.0),
+    "turns": 1.0,
+}
 
 
-class Leg(NamedTuple):
-    """A piece of a path, from rest to rest."""
+class PathSegment(NamedTuple):
+    """A piece of a tool's path, from rest to rest."""
 
     length_m: float
     at: Callable[[float], np.ndarray]
-    """Position [m] at a part of the way, from 0 to 1."""
+    """The position [m] after a part of the way, from 0 to 1."""
     name: Callable[[float], str]
-    """What stands there, for people: `waypoints[2]`."""
+    """What stands there, for people: `waypoints_m[2]`."""
+    source: str
+    """The argument that it comes from."""
 
 
 class ToolTargets(NamedTuple):
@@ -42,21 +50,24 @@ class ToolTargets(NamedTuple):
 
 
 class ToolPath(eqx.Module):
-    """p(s(t)) and q(s(t)), s an S-curve on each leg; see `tool_path`."""
+    """p(s(t)) and q(s(t)), s an S-curve on each segment; see `tool_path`."""
 
-    points: Float[Array, "legs knots columns"]
+    points: Float[Array, "segments knots columns"]
     """Position and joint angles at evenly spaced knots."""
-    curvatures: Float[Array, "legs knots columns"]
-    lengths_m: Float[Array, " legs"]
+    curvatures: Float[Array, "segments knots columns"]
+    lengths_m: Float[Array, " segments"]
     orientation: Float[Array, "4"]
-    """Of the tool, as a quaternion, the same everywhere."""
+    """The tool's, as a quaternion, the same everywhere."""
 
-    def profiles(self, speed: Number, acceleration: Number, jerk: Number) -> SCurve:
-        """The timing of all legs within these limits."""
-        return jax.vmap(lambda length: s_curve(length, speed, acceleration, jerk))(self.lengths_m)
+    def profiles(
+        self, speed_m_per_s: Number, acceleration_m_per_s2: Number, jerk_m_per_s3: Number
+    ) -> SCurve:
+        """The timing of all segments within these limits."""
+        limits = speed_m_per_s, acceleration_m_per_s2, jerk_m_per_s3
+        return jax.vmap(lambda length: s_curve(length, *limits))(self.lengths_m)
 
     def __call__(self, profiles: SCurve, t: Number) -> ToolTargets:
-        """q̇ = q'(s) ṡ,  q̈ = q''(s) ṡ² + q'(s) s̈; at rest before 0 and after the last leg."""
+        """q̇ = q'(s) ṡ,  q̈ = q''(s) ṡ² + q'(s) s̈; at rest before 0 and after the last segment."""
         durations = jnp.sum(profiles.segment_times, axis=-1)
         starts = jnp.cumsum(durations) - durations
         k = jnp.sum(t >= starts[1:])
@@ -67,53 +78,54 @@ class ToolPath(eqx.Module):
         return ToolTargets(y[:3], JointTargets(y[3:], yd[3:], ydd[3:]))
 
 
-def straight_legs(waypoints: Any) -> list[Leg]:
-    """Straight lines from each waypoint [m] to the next."""
-    points = np.asarray(waypoints, dtype=float)
+def straight_segments(waypoints_m: Any) -> list[PathSegment]:
+    """Straight lines from each waypoint to the next."""
+    points = np.asarray(waypoints_m, dtype=float)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) < 2:
-        raise ParameterError(
-            f"waypoints must be two or more positions [x, y, z] in m, got shape {points.shape}"
-        )
+        expected = "must be two or more positions [x, y, z]"
+        raise _refusal("waypoints_m", message=f"{expected}, got shape {points.shape}")
     return [_straight(k, *points[k : k + 2]) for k in range(len(points) - 1)]
 
 
-def _straight(k: int, start: np.ndarray, end: np.ndarray) -> Leg:
+def _straight(k: int, start: np.ndarray, end: np.ndarray) -> PathSegment:
     length = float(np.linalg.norm(end - start))
     if not length > 0:
-        raise ParameterError(f"waypoints[{k}] and waypoints[{k + 1}] must not be the same point")
+        both = f"waypoints_m[{k}] and waypoints_m[{k + 1}]"
+        raise _refusal(
+            "waypoints_m", message=f"must differ from one to the next, got {both} the same"
+        )
 
     def name(part: float) -> str:
         if part in (0.0, 1.0):
-            return f"waypoints[{k + round(part)}]"
-        return f"waypoints[{k}] to waypoints[{k + 1}], after {1e3 * part * length:.0f} mm,"
+            return f"waypoints_m[{k + round(part)}]"
+        return f"waypoints_m[{k}] to waypoints_m[{k + 1}], after {1e3 * part * length:.0f} mm"
 
-    return Leg(length, lambda part: start + part * (end - start), name)
+    return PathSegment(length, lambda part: start + part * (end - start), name, "waypoints_m")
 
 
-def circular_leg(circle: Mapping[str, Any]) -> Leg:
+def circular_segment(circle: Mapping[str, Any]) -> PathSegment:
     """p = centre + radius (cos φ e_1 + sin φ e_2), counter-clockwise about `normal`, `turns` times.
 
     e_1 is the x axis laid into the circle's plane (the y axis, where x is normal to it).
     """
     for key in circle:
         if key not in _CIRCLE:
-            raise ParameterError(
-                f"circle has no {key!r}{nearest(key, _CIRCLE)} (it has {quoted(_CIRCLE)})"
-            )
+            known = f"{nearest(key, _CIRCLE)} (it has {quoted(_CIRCLE)})"
+            raise _refusal("circle", message=f"has no {key!r}{known}")
     values = {**_CIRCLE, **circle}
-    for key, shape in (("centre", (3,)), ("radius", ()), ("normal", (3,)), ("turns", ())):
+    for key, shape in (("centre_m", (3,)), ("radius_m", ()), ("normal", (3,)), ("turns", ())):
         try:
             values[key] = np.asarray(values[key], dtype=float)
         except (TypeError, ValueError):
             values[key] = np.array(np.nan)
         if values[key].shape != shape or not np.all(np.isfinite(values[key])):
             got = repr(circle[key]) if key in circle else "nothing"
-            raise ParameterError(f"circle: {key} must be numbers of shape {shape}, got {got}")
+            raise _refusal("circle", key, message=f"must be numbers of shape {shape}, got {got}")
     centre, radius, normal, turns = values.values()
     if not (radius > 0 and turns > 0 and np.any(normal)):
-        raise ParameterError(
-            "circle: radius and turns must be > 0 and normal not zero, got "
-            f"{radius:g}, {turns:g} and {normal.tolist()}"
+        got = f"{radius:g}, {turns:g} and {normal.tolist()}"
+        raise _refusal(
+            "circle", message=f"needs radius_m > 0, turns > 0 and a normal not zero, got {got}"
         )
     normal = normal / np.linalg.norm(normal)
     axis = np.eye(3)[0 if abs(normal[0]) < 0.99 else 1]
@@ -126,26 +138,31 @@ def circular_leg(circle: Mapping[str, Any]) -> Leg:
         return centre + radius * (np.cos(phi) * e_1 + np.sin(phi) * e_2)
 
     length = float(2.0 * np.pi * turns * radius)
-    return Leg(length, at, lambda part: f"circle at {360.0 * turns * part:.0f} degrees")
+    return PathSegment(length, at, lambda part: f"{360.0 * turns * part:.0f} degrees", "circle")
+
+
+def _refusal(*place: str, message: str) -> ParameterError:
+    return ParameterError("", [Problem(place, message)])
 
 
 def tool_path(
     tree: KinematicTree,
     end_effector_link_name: str,
-    legs: Sequence[Leg],
-    posture: Any,
+    segments: Sequence[PathSegment],
+    posture_rad: Any,
     *,
     end_effector_offset_in_link: Any = IDENTITY_POSE,
     base_pose_world: Any = IDENTITY_POSE,
     position_only: bool = False,
 ) -> ToolPath:
-    """q(s) with FK(q(s)) = p(s), the tool held as it is in `posture`, the nearest angles to it.
+    """q(s) with FK(q(s)) = p(s): the tool is held as in `posture_rad`, by the nearest angles.
 
-    Raises a `ParameterError` that names the waypoint, or the place between two, out of reach.
+    A `ParameterError` names the waypoint, or the place between two, that is out of reach.
     """
-    q = np.asarray(posture, dtype=float)
+    q = np.asarray(posture_rad, dtype=float)
     if q.shape != (tree.num_joints,):
-        raise ParameterError(f"posture must be {tree.num_joints} joint angles, got {posture!r}")
+        expected = f"must be {tree.num_joints} joint angles"
+        raise _refusal("posture_rad", message=f"{expected}, got {posture_rad!r}")
     offset = np.asarray(end_effector_offset_in_link, dtype=float)
     base = np.asarray(base_pose_world, dtype=float)
 
@@ -160,38 +177,43 @@ def tool_path(
     with jax.enable_x64(True):  # the reference is exact, in whatever precision it is followed
         held = compose(base, compose(frame_pose(tree, q, end_effector_link_name), offset))
         orientation = np.asarray(held)[3:]
-        for leg in legs:
-            points.append(_solve_leg(leg, q, solve))
+        for segment in segments:
+            points.append(_solve_segment(segment, q, solve))
             q = points[-1][-1, 3:]
     return ToolPath(
         jnp.asarray(np.stack(points)),
-        jnp.asarray(np.stack([second_derivatives(leg) for leg in points])),
-        jnp.asarray([leg.length_m for leg in legs]),
+        jnp.asarray(np.stack([second_derivatives(segment) for segment in points])),
+        jnp.asarray([segment.length_m for segment in segments]),
         jnp.asarray(orientation),
     )
 
 
-def _solve_leg(leg: Leg, q: np.ndarray, solve: Solve) -> Float[np.ndarray, "knots columns"]:
+def _solve_segment(
+    segment: PathSegment, q: np.ndarray, solve: Solve
+) -> Float[np.ndarray, "knots columns"]:
     """Positions and joint angles at the knots, each found from the ones before."""
     rows: list[np.ndarray] = []
     for part in np.linspace(0.0, 1.0, KNOTS).tolist():
         guess = q if len(rows) < 2 else 2.0 * q - rows[-2][3:]
-        found = solve(leg.at(part), guess)
+        found = solve(segment.at(part), guess)
         if not bool(found.converged):
-            raise ParameterError(_out_of_reach(leg, part, found, q, solve))
+            raise _out_of_reach(segment, part, found, q, solve)
         q = np.asarray(found.q)
-        rows.append(np.concatenate([leg.at(part), q]))
+        rows.append(np.concatenate([segment.at(part), q]))
     return np.stack(rows)
 
 
-def _out_of_reach(leg: Leg, part: float, found: IKResult, q: np.ndarray, solve: Solve) -> str:
+def _out_of_reach(
+    segment: PathSegment, part: float, found: IKResult, q: np.ndarray, solve: Solve
+) -> ParameterError:
     """What cannot be reached: the waypoint ahead, or only what lies between."""
     if 0.0 < part < 1.0:
-        ahead = solve(leg.at(1.0), q, 20)
+        ahead = solve(segment.at(1.0), q, 20)
         part, found = (part, found) if bool(ahead.converged) else (1.0, ahead)
-    place = np.round(leg.at(part), 4).tolist()
-    return (
-        f"{leg.name(part)} = {place} m is out of reach: with the tool held as in `posture` the arm "
-        f"comes within {1e3 * float(found.position_error):.3g} mm and "
-        f"{float(found.angle_error):.3g} rad of it. Move it, or choose another posture"
+    place = np.round(segment.at(part), 4).tolist()
+    return _refusal(
+        segment.source,
+        message=f"is out of reach at {segment.name(part)} = {place} m: with the tool held as in "
+        f"posture_rad the arm comes within {1e3 * float(found.position_error_m):.3g} mm and "
+        f"{float(found.angle_error_rad):.3g} rad of it. Move it, or choose another posture",
     )

@@ -9,7 +9,7 @@ from mime.maze.maze import Maze
 
 UNKNOWN, OPEN, WALL = range(3)
 
-Walls = tuple[Bool[Array, "edges cols"], Bool[Array, "rows lines"]]
+WallArrays = tuple[Bool[Array, "edges cols"], Bool[Array, "rows lines"]]
 
 
 class Belief(NamedTuple):
@@ -23,14 +23,14 @@ class Belief(NamedTuple):
 
 
 def unknown_belief(rows: int, cols: int) -> Belief:
-    """Before the first look: the boundary is known, nothing else."""
+    """What is known before the first look: the boundary, nothing else."""
     horizontal = jnp.zeros((rows + 1, cols), jnp.int8).at[jnp.array([0, rows])].set(WALL)
     vertical = jnp.zeros((rows, cols + 1), jnp.int8).at[:, jnp.array([0, cols])].set(WALL)
     return Belief(horizontal, vertical)
 
 
 def full_belief(maze: Maze) -> Belief:
-    """Everything is known."""
+    """What is known when everything has been seen."""
     horizontal, vertical = (
         jnp.where(jnp.asarray(walls), WALL, OPEN).astype(jnp.int8)
         for walls in (maze.horizontal, maze.vertical)
@@ -38,11 +38,11 @@ def full_belief(maze: Maze) -> Belief:
     return Belief(horizontal, vertical)
 
 
-def optimistic_walls(belief: Belief) -> Walls:
+def optimistic_walls(belief: Belief) -> WallArrays:
     """Horizontal and vertical walls if what is unknown is open: where to explore."""
     return belief.horizontal == WALL, belief.vertical == WALL
 
 
-def pessimistic_walls(belief: Belief) -> Walls:
+def pessimistic_walls(belief: Belief) -> WallArrays:
     """Horizontal and vertical walls if what is unknown is a wall: where it is safe to race."""
     return belief.horizontal != OPEN, belief.vertical != OPEN

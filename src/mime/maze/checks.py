@@ -1,4 +1,4 @@
-"""What every maze is checked for."""
+"""The checks that every maze has to pass."""
 
 import operator
 from typing import Any
@@ -10,7 +10,7 @@ from mime.maze.grid import EAST, HEADING_NAMES, MAX_SIZE, NORTH, SOUTH, STEPS, W
 
 
 def as_cell(value: Any, what: str) -> Cell:
-    """Two integers, or a refusal that says what they are of."""
+    """Two integers, or a refusal that says what they should be."""
     try:
         row, col = (operator.index(x) for x in value)
     except (TypeError, ValueError):
@@ -19,7 +19,7 @@ def as_cell(value: Any, what: str) -> Cell:
 
 
 def as_heading(value: Any) -> int:
-    """0 to 3."""
+    """A heading from 0 to 3, or a refusal."""
     try:
         heading = operator.index(value)
     except TypeError:

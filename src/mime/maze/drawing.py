@@ -96,14 +96,14 @@ _FREE, _DOUBT, _STANDS = range(3)
 
 
 def _edges(maze: Maze, belief: Belief | None) -> tuple[np.ndarray, np.ndarray]:
-    """For each edge whether it is free, in doubt, or a wall stands there."""
+    """For each edge `_FREE`, `_DOUBT` or `_STANDS` (a wall)."""
     if belief is None:
         return _STANDS * maze.horizontal.astype(int), _STANDS * maze.vertical.astype(int)
     horizontal, vertical = (np.asarray(edges) for edges in belief)
     if (horizontal.shape, vertical.shape) != (maze.horizontal.shape, maze.vertical.shape):
         raise ValueError(
-            f"a belief of {vertical.shape[0]} x {horizontal.shape[1]} cells is none of a maze of "
-            f"{maze.rows} x {maze.cols}"
+            f"the belief has {vertical.shape[0]} x {horizontal.shape[1]} cells and the maze "
+            f"{maze.rows} x {maze.cols}; expected the same"
         )
     horizontal, vertical = (
         np.select([edges == UNKNOWN, edges == WALL], [_DOUBT, _STANDS], _FREE)
@@ -115,7 +115,7 @@ def _edges(maze: Maze, belief: Belief | None) -> tuple[np.ndarray, np.ndarray]:
 def _lines(
     horizontal: np.ndarray, vertical: np.ndarray, size: float
 ) -> Iterator[tuple[Point, Point]]:
-    """From post to post."""
+    """The lines from post to post where an edge is true."""
     for row, col in np.argwhere(horizontal).tolist():
         yield (col * size, row * size), ((col + 1) * size, row * size)
     for row, col in np.argwhere(vertical).tolist():

@@ -23,12 +23,12 @@ def flood_fill(
 ) -> Int32[Array, "rows cols"]:
     """d(cell) = 0 at the targets, else 1 + min over open sides of d(neighbour), in cells.
 
-    -1 (`UNREACHABLE`) where no target can be reached. Walls as in `Maze`, bool or 0.0 and 1.0; the
-    boundary counts as closed. Pure: `jax.jit` and `jax.vmap` go through.
+    It is -1 (`UNREACHABLE`) where no target can be reached. Walls are those of `Maze`, bool or 0.0
+    and 1.0; the boundary counts as closed. `jax.jit` and `jax.vmap` go through.
 
-    The wave V of visited cells is a word a row. One level is V | V << 1 | V >> 1 | V up | V down,
-    where open; what is new in level d has the distance d, kept as one word a row for each binary
-    digit of d - 1.
+    The wave V of visited cells is one word per row. One level is V | V << 1 | V >> 1 | V up |
+    V down, where open; what is new in level d has the distance d, kept as one word per row for each
+    binary digit of d - 1.
     """
     horizontal, vertical, targets = check_walls(horizontal, vertical, targets)
     rows, cols = targets.shape
@@ -37,8 +37,8 @@ def flood_fill(
 
     def two_levels(state: Any) -> Any:
         wave, digits, pair, _ = state
-        odd = _spread(wave, east, south)
-        even = _spread(odd, east, south)
+        odd = _grown(wave, east, south)
+        even = _grown(odd, east, south)
         new = even & ~wave
         high = [
             digit | jnp.where(pair >> k & 1, new, jnp.zeros_like(new))
@@ -63,8 +63,8 @@ def next_heading(
 ) -> Int32[Array, ""]:
     """The heading from `cell` to the open neighbour that is nearest to the targets.
 
-    Among equals straight on goes first, then right, left, back. -1 at a target, and where no target
-    can be reached. The wave stops when it touches a neighbour of the cell.
+    Among equals straight on goes first, then right, left, back. The result is -1 at a target, and
+    where no target can be reached. The wave stops when it touches a neighbour of the cell.
     """
     horizontal, vertical, targets = check_walls(horizontal, vertical, targets)
     rows, cols = targets.shape
@@ -72,11 +72,11 @@ def next_heading(
     row, col = (jnp.asarray(x, jnp.int32) for x in (cell[0], cell[1]))  # type: ignore[index]
     here = jnp.where(jnp.arange(rows) == row, jnp.uint32(1) << col.astype(jnp.uint32), 0)
     here = here.astype(jnp.uint32)
-    neighbours = _spread(here, east, south) & ~here
+    neighbours = _grown(here, east, south) & ~here
 
     def grow(state: tuple[Words, Bool[Array, ""]]) -> tuple[Words, Bool[Array, ""]]:
-        one = _spread(state[0], east, south)
-        two = jnp.where(jnp.any(one & neighbours), one, _spread(one, east, south))
+        one = _grown(state[0], east, south)
+        two = jnp.where(jnp.any(one & neighbours), one, _grown(one, east, south))
         return two, jnp.any(two != state[0])
 
     def far_and_growing(state: tuple[Words, Bool[Array, ""]]) -> Bool[Array, ""]:
@@ -99,7 +99,7 @@ def next_heading(
     return jnp.where(jnp.any(choices) & ~already, best, -1)
 
 
-def _spread(wave: Words, east: Words, south: UInt32[Array, " _"]) -> Words:
+def _grown(wave: Words, east: Words, south: UInt32[Array, " _"]) -> Words:
     """The wave one level later. `east`: open to the next column; `south`: to the next row."""
     nothing = jnp.zeros_like(wave[:1])
     down = jnp.concatenate([nothing, wave[:-1] & south])
@@ -114,7 +114,7 @@ def _bitboards(
 
 
 def _pack(bits: Bool[Array, "rows cols"]) -> Words:
-    """Column c is bit c."""
+    """One word per row; column c is bit c."""
     weights = jnp.uint32(1) << jnp.arange(bits.shape[1], dtype=jnp.uint32)
     return jnp.sum(jnp.where(bits, weights[None], jnp.uint32(0)), axis=1, dtype=jnp.uint32)
 
@@ -125,7 +125,7 @@ def _unpack(words: Words, cols: int) -> Bool[Array, "rows cols"]:
 
 
 def check_walls(horizontal: Any, vertical: Any, targets: Any) -> tuple[Array, Array, Array]:
-    """As bool arrays whose shapes fit together."""
+    """The walls and targets as bool arrays; shapes that do not fit together are refused."""
     horizontal, vertical, targets = (
         jnp.asarray(x).astype(bool) for x in (horizontal, vertical, targets)
     )

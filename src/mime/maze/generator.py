@@ -1,4 +1,4 @@
-"""Random mazes after the rules of the contests."""
+"""Random mazes by the rules of the contests."""
 
 import numpy as np
 from jaxtyping import Bool, Int
@@ -10,11 +10,11 @@ from mime.maze.maze import Maze
 def random_maze(
     seed: int, rows: int = 16, cols: int = 16, loops: float = 0.08, winding: float = 0.85
 ) -> Maze:
-    """A maze to contest rules: a random spanning tree of the cells, then some walls less.
+    """A maze by contest rules: a random spanning tree of the cells, with some more walls removed.
 
     The start is the south-west corner, facing north, closed on its three other sides. The goal is
     the centre (see `default_goals`), an open room with one entrance. Every inner post holds a wall,
-    but for the one amid the goal. Each cell can be reached.
+    except the one amid the goal. Each cell can be reached.
 
     `loops` is the share of the walls left by the tree that fall, as far as posts allow. The tree
     grows from its newest cell with the probability `winding`, else from any: 1 gives long winding
@@ -98,7 +98,7 @@ def _open_loops(
 def post_walls(
     horizontal: Bool[np.ndarray, "edges cols"], vertical: Bool[np.ndarray, "rows lines"]
 ) -> Int[np.ndarray, "edges lines"]:
-    """How many walls each post holds: [r, c] is the one north-west of cell (r, c)."""
+    """The number of walls that each post holds; [r, c] is the post north-west of cell (r, c)."""
     counts = np.zeros((horizontal.shape[0], vertical.shape[1]), int)
     counts[:, :-1] += horizontal
     counts[:, 1:] += horizontal

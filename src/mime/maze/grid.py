@@ -1,4 +1,4 @@
-"""Words and numbers that all of the maze's modules share: cells, headings, sides."""
+"""Cells, headings and sides: what all modules of a maze share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ class MazeError(ValueError):
     def __init__(self, message: str, cell: Cell | None = None):
         super().__init__(message)
         self.cell = cell
-        """The cell at fault, where it is one."""
+        """The cell at fault, if it is one."""
 
 
 def default_goals(rows: int, cols: int) -> tuple[Cell, ...]:

@@ -75,7 +75,7 @@ class Maze:
 
     @classmethod
     def empty(cls, rows: int, cols: int, **fields: Any) -> "Maze":
-        """No wall but the boundary."""
+        """A maze that has no wall but the boundary."""
         horizontal = np.zeros((rows + 1, cols), bool)
         vertical = np.zeros((rows, cols + 1), bool)
         if rows and cols:
@@ -84,7 +84,7 @@ class Maze:
 
     @classmethod
     def from_cells(cls, cell_walls: Any, **fields: Any) -> "Maze":
-        """From the walls around each cell, bits N = 1, E = 2, S = 4, W = 8 in a (rows, cols) array.
+        """The maze of cells with these walls: bits N = 1, E = 2, S = 4, W = 8, shape (rows, cols).
 
         Each inner wall is given twice, from both sides, and both have to agree.
         """
@@ -116,7 +116,7 @@ class Maze:
         return self.horizontal.shape[1]
 
     def has_wall(self, cell: Cell, heading: int) -> bool:
-        """Whether a wall stands on the side of `cell` that `heading` points to."""
+        """True when a wall stands on the side of `cell` that `heading` points to."""
         (row, col), (down, right) = cell, STEPS[heading % 4]
         self._check_inside(cell)
         if right:
@@ -124,18 +124,18 @@ class Maze:
         return bool(self.horizontal[row + (down > 0), col])
 
     def walls_around(self, cell: Cell) -> tuple[bool, bool, bool, bool]:
-        """Walls to the east, south, west and north: by heading."""
+        """The walls to the east, south, west and north, by heading."""
         east, south, west, north = (self.has_wall(cell, heading) for heading in range(4))
         return east, south, west, north
 
     def neighbour(self, cell: Cell, heading: int) -> Cell | None:
-        """The next cell that way, be there a wall or not; None beyond the boundary."""
+        """The next cell that way, with or without a wall between; None beyond the boundary."""
         self._check_inside(cell)
         row, col = (a + b for a, b in zip(cell, STEPS[heading % 4]))
         return (row, col) if self.contains((row, col)) else None
 
     def contains(self, cell: Cell) -> bool:
-        """Whether there is such a cell."""
+        """True when there is such a cell."""
         return 0 <= cell[0] < self.rows and 0 <= cell[1] < self.cols
 
     def cell_centre_m(self, cell: Cell) -> tuple[float, float]:
@@ -162,7 +162,7 @@ class Maze:
         }
 
     def rotated(self, quarter_turns: int) -> "Maze":
-        """The whole maze turned clockwise, start, heading and goals with it."""
+        """The maze turned clockwise, with its start, heading and goals."""
         k = quarter_turns % 4
         horizontal, vertical, start, goals = self.horizontal, self.vertical, self.start, self.goals
         for _ in range(k):
@@ -175,7 +175,7 @@ class Maze:
         return Maze(horizontal, vertical, start, heading, goals, *sizes, self.name)
 
     def same_walls(self, other: "Maze") -> bool:
-        """Whether the same walls stand, wherever start and goals are."""
+        """True when the same walls stand, wherever start and goals are."""
         return np.array_equal(self.horizontal, other.horizontal) and np.array_equal(
             self.vertical, other.vertical
         )

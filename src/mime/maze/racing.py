@@ -23,7 +23,7 @@ Costs = Float[Array, "4 size size"]
 
 
 class _Grid(NamedTuple):
-    """In the views, heading h is turned to point along the last axis; see `_view`."""
+    """The open sides and goals. In views, heading h points along the last axis; see `_view`."""
 
     is_open: Bools
     """[h, row, col]: the side that h points to is open. Not a view."""
@@ -32,7 +32,7 @@ class _Grid(NamedTuple):
     run_view: Bool[Array, "size 4 size size"]
     """[n, h]: from here n cells can be passed through, none of them a goal."""
     goal_ahead_view: Bool[Array, "size 4 size size"]
-    """[n, h]: and behind them lies a goal."""
+    """[n, h]: from here n cells can be passed through, and behind them lies a goal."""
 
 
 class _Plan(NamedTuple):
@@ -40,9 +40,9 @@ class _Plan(NamedTuple):
 
     time: Costs
     passed: Int[Array, "4 size size"]
-    """How many cells to pass straight through."""
+    """The number of cells to pass straight through."""
     stop: Bools
-    """Then stop, in a goal; or turn."""
+    """True: then stop, in a goal. False: then turn."""
 
 
 @partial(jax.jit, static_argnames="max_length")
@@ -56,7 +56,7 @@ def fastest_headings(
     max_length: int,
     cell_size_m: Number = 0.18,
 ) -> tuple[Int32[Array, " max_length"], Int32[Array, ""]]:
-    """The headings of the moves of `fastest_route`, and how many; -1 behind the last.
+    """The headings of the moves of `fastest_route`, -1 behind the last, and their number.
 
     The count is 0 at a target, and -1 where there is no route of at most `max_length` moves.
 
@@ -119,7 +119,7 @@ def fastest_headings(
 def _grid(
     horizontal: Bool[Array, "_ _"], vertical: Bool[Array, "_ _"], targets: Bool[Array, "_ _"]
 ) -> _Grid:
-    """Padded to a square, so that it can be turned."""
+    """The grid, padded to a square so that it can be turned."""
     rows, cols = targets.shape
     size = max(rows, cols)
     closed = jnp.zeros((size, size), bool)
@@ -153,14 +153,14 @@ def _best_runs(
 
 
 def _turn_costs(grid: _Grid, time: Costs, times: MoveTimes) -> Costs:
-    """The cost of a turn in a cell, to the better side, and of all behind it; a view."""
+    """A view of the time of a turn in a cell, to the better side, and of all that follows."""
     exits = _exit_costs(grid, time)
     either = jnp.minimum(jnp.roll(exits, -1, axis=0), jnp.roll(exits, 1, axis=0))
     return _view(jnp.where(grid.goal[None], jnp.inf, times.turn + either))
 
 
 def _exit_costs(grid: _Grid, time: Costs) -> Costs:
-    """[h]: what remains after leaving a cell to h."""
+    """[h]: the time that remains after a cell is left towards h."""
     next_view = jnp.roll(_view(time), -1, axis=-1)  # what comes round is behind a wall
     return _unview(jnp.where(grid.open_view, next_view, jnp.inf))
 

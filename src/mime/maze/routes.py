@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.control.s_curve import Number, check_limits, is_known, s_curve
-from mime.core.node import ParameterError, Scalar
+from mime.control.s_curve import Number, check_limits, s_curve
+from mime.core.node import ParameterError, Problem, Scalar
+from mime.core.parameters import known
 from mime.maze.grid import Cell, MazeError
 from mime.maze.maze import Maze
 
@@ -26,22 +27,21 @@ class SpeedProfile(eqx.Module):
     pi/4 cell. The first straight starts from rest in the centre of a cell, the last one ends so.
     """
 
-    turn_speed_m_s: Number = 0.5
-    """Along the quarter circle."""
-    top_speed_m_s: Number = 2.0
-    acceleration_m_s2: Number = 5.0
-    jerk_m_s3: Number = 200.0
+    turn_speed_m_per_s: Number = 0.5
+    """The speed along the quarter circle."""
+    top_speed_m_per_s: Number = 2.0
+    acceleration_m_per_s2: Number = 5.0
+    jerk_m_per_s3: Number = 200.0
     pivot_time_s: Number = 0.25
-    """A quarter turn on the spot, before the first move only."""
+    """The time of a quarter turn on the spot, before the first move only."""
 
     def __check_init__(self) -> None:
         limits = {name: getattr(self, name) for name in self.__dataclass_fields__}
         check_limits(**limits)
-        v_turn, v_top = self.turn_speed_m_s, self.top_speed_m_s
-        if is_known(v_turn, v_top) and np.any(np.asarray(v_turn) > np.asarray(v_top)):
-            raise ParameterError(
-                f"turn_speed_m_s must be at most top_speed_m_s = {v_top}, got {v_turn}"
-            )
+        v_turn, v_top = self.turn_speed_m_per_s, self.top_speed_m_per_s
+        if known(v_turn, v_top) and np.any(np.asarray(v_turn) > np.asarray(v_top)):
+            message = f"must be at most top_speed_m_per_s = {v_top}, got {v_turn}"
+            raise ParameterError("", [Problem(("turn_speed_m_per_s",), message)])
 
 
 class MoveTimes(NamedTuple):
@@ -51,13 +51,13 @@ class MoveTimes(NamedTuple):
     """
 
     first: Float[Array, " n"]
-    """From rest, n + 1/2 cells."""
+    """n + 1/2 cells from rest to a turn."""
     middle: Float[Array, " n"]
-    """From turn to turn, n cells."""
+    """n cells from turn to turn."""
     last: Float[Array, " n"]
-    """To rest, n + 1/2 cells."""
+    """n + 1/2 cells from a turn to rest."""
     whole: Float[Array, " n"]
-    """From rest to rest, n + 1 cells."""
+    """n + 1 cells from rest to rest."""
     turn: Scalar
     pivot: Scalar
 
@@ -65,8 +65,8 @@ class MoveTimes(NamedTuple):
 @eqx.filter_jit
 def move_times(profile: SpeedProfile, num: int, cell_size_m: Number) -> MoveTimes:
     """The times for n = 0 ... num - 1."""
-    v_turn = jnp.asarray(profile.turn_speed_m_s, float)
-    limits = profile.top_speed_m_s, profile.acceleration_m_s2, profile.jerk_m_s3
+    v_turn = jnp.asarray(profile.turn_speed_m_per_s, float)
+    limits = profile.top_speed_m_per_s, profile.acceleration_m_per_s2, profile.jerk_m_per_s3
 
     def straight(length: Scalar, v0: Scalar, vf: Scalar) -> Scalar:
         curve = s_curve(length, *limits, v0, vf)
@@ -100,7 +100,7 @@ class Route:
 
     cells: tuple[Cell, ...]
     headings: tuple[int, ...]
-    """Of each move from cell to cell."""
+    """The heading of each move from cell to cell."""
     segments: tuple[Segment, ...]
 
     @property
@@ -159,7 +159,7 @@ def fastest_route(maze: Maze, profile: SpeedProfile | None = None) -> Route:
                 heappush(queue, (time + cost, following))
     raise MazeError(
         f"no route that {profile} can drive: half a cell of {maze.cell_size_m:g} m is too short to "
-        "get from rest to turn_speed_m_s and back. Lower it, or raise acceleration and jerk"
+        "get from rest to turn_speed_m_per_s and back. Lower it, or raise acceleration and jerk"
     )
 
 

@@ -8,6 +8,13 @@ import numpy as np
 from mime.core.node import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
+from mime.mouse.body import (
+    OUTLINE_M,
+    SENSOR_POSES,
+    TICKS_PER_TURN,
+    TRACK_WIDTH_M,
+    WHEEL_RADIUS_M,
+)
 from mime.mouse.brain import MouseBrainNode
 from mime.mouse.strategy import Strategy
 from mime.mouse.tracking import Gains
@@ -19,9 +26,9 @@ from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.running.graph import GraphManager
 
 TIMESTEP_S = 1e-3
-"""Of motors, wheels and walls."""
+"""Step of motors, wheels and walls."""
 TICK_S = 2e-3
-"""Of sensors and brain."""
+"""Step of sensors and brain."""
 EXPLORE = SpeedProfile(0.5, 0.5, 4.0, 400.0, 0.25)
 RACE = SpeedProfile(0.6, 2.0, 5.0, 400.0, 0.25)
 
@@ -30,21 +37,21 @@ def build_mouse(
     maze: Maze,
     *,
     timestep: float = TIMESTEP_S,
-    tick: float = TICK_S,
+    tick_s: float = TICK_S,
     motor: str = "faulhaber_1331t006sr",
     gear_ratio: float = 5.0,
     supply_v: float = 7.4,
     mass_kg: float = 0.1,
     yaw_inertia_kg_m2: float = 1e-4,
     wheel_inertia_kg_m2: float = 5e-7,
-    wheel_radius_m: float = 0.0145,
+    wheel_radius_m: float = WHEEL_RADIUS_M,
     wheel_radius_ratio: Any = (1.0, 1.0),
-    track_width_m: float = 0.053,
+    track_width_m: float = TRACK_WIDTH_M,
     friction_coefficient: float = 1.0,
     rolling_resistance: float = 0.02,
     range_noise_m: float | None = None,
-    gyro_noise_rad_s: float | None = None,
-    gyro_bias_rad_s: float | None = None,
+    gyro_noise_rad_per_s: float | None = None,
+    gyro_bias_rad_per_s: float | None = None,
     seed: int = 0,
     strategy: Strategy | None = None,
     explore: SpeedProfile = EXPLORE,
@@ -86,6 +93,7 @@ def build_mouse(
         "wheel_inertia_kg_m2": wheel,
         "friction_coefficient": friction_coefficient,
         "rolling_resistance": rolling_resistance,
+        "outline_m": OUTLINE_M,
         "cell_size_m": maze.cell_size_m,
         "wall_thickness_m": maze.wall_thickness_m,
     }
@@ -103,15 +111,15 @@ def build_mouse(
     }
     brain = MouseBrainNode(
         "brain",
-        tick,
+        tick_s,
         **nominal,
         explore=explore,
         race=race,
         strategy=strategy or Strategy(),
         gains=Gains(
-            volts_per_rad_s=float(motors[0].ke_v_s_per_rad) * gear_ratio,
-            volts_per_rad_s2=volts_per_torque * (wheel + 0.5 * mass_kg * wheel_radius_m**2),
-            volts_per_rad_s2_turning=volts_per_torque
+            back_emf_v_s_per_rad=float(motors[0].ke_v_s_per_rad) * gear_ratio,
+            driving_v_s2_per_rad=volts_per_torque * (wheel + 0.5 * mass_kg * wheel_radius_m**2),
+            turning_v_s2_per_rad=volts_per_torque
             * (wheel + 2.0 * yaw_inertia_kg_m2 * (wheel_radius_m / track_width_m) ** 2),
             supply_v=supply_v,
         ),
@@ -120,15 +128,19 @@ def build_mouse(
         closed_start=sum(maze.walls_around(maze.start)) == 3,
     )
     sensors: dict[str, Any] = {
+        "sensor_poses_body": SENSOR_POSES,
         "noise_m": range_noise_m,
-        "cell_m": maze.cell_size_m,
+        "cell_size_m": maze.cell_size_m,
         "wall_thickness_m": maze.wall_thickness_m,
     }
-    ranges = RangeSensorNode("ranges", tick, seed=seed, **sensors, **walls)
-    rate: dict[str, Any] = {"noise_rad_per_s": gyro_noise_rad_s, "bias_rad_per_s": gyro_bias_rad_s}
-    gyro = GyroNode("gyro", tick, seed=seed + 1, **rate)
-    turn: Any = 16384.0
-    encoders = [EncoderNode(f"{side}_encoder", tick, turn) for side in ("left", "right")]
+    ranges = RangeSensorNode("ranges", tick_s, seed=seed, **sensors, **walls)
+    rate: dict[str, Any] = {
+        "noise_rad_per_s": gyro_noise_rad_per_s,
+        "bias_rad_per_s": gyro_bias_rad_per_s,
+    }
+    gyro = GyroNode("gyro", tick_s, seed=seed + 1, **rate)
+    turn: Any = TICKS_PER_TURN
+    encoders = [EncoderNode(f"{side}_encoder", tick_s, turn) for side in ("left", "right")]
     graph = GraphManager()
     for node in (brain, *motors, body, *encoders, gyro, ranges):
         graph.add_node(node)

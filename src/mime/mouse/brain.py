@@ -1,6 +1,7 @@
 """MIME-NODE-130: the mouse's brain, from ticks, ranges and a gyro to the volts of two motors."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -11,10 +12,13 @@ from jaxtyping import Array, Float
 
 from mime.core.node import (
     Input,
+    Mapped,
     Node,
+    NodeMeta,
     Output,
     Scalar,
     State,
+    ValidatedRange,
     Values,
     option,
     parameter,
@@ -22,51 +26,136 @@ from mime.core.node import (
 from mime.maze.belief import Belief, unknown_belief
 from mime.maze.routes import SpeedProfile
 from mime.mouse import estimator, legs, navigator
-from mime.mouse.brain_meta import META, STATE_FIELDS
+from mime.mouse.body import SENSOR_POSES, TICKS_PER_TURN, TRACK_WIDTH_M, WHEEL_RADIUS_M
 from mime.mouse.estimator import Estimate, Trust
-from mime.mouse.legs import REST, STRAIGHT, Leg
-from mime.mouse.navigator import DONE, EDGE, RACE, RETURN, SEARCH, Plan, World
+from mime.mouse.legs import REST, Leg
+from mime.mouse.navigator import DONE, RACE, RETURN, SEARCH, Plan, World
+from mime.mouse.sighting import look_ahead, pass_posts
 from mime.mouse.strategy import Strategy
 from mime.mouse.tracking import Gains, track
-from mime.nodes.sensing.range_sensor import MOUSE_SENSORS
 from mime.xla.when import when
 
 CALIBRATION_S = 0.3
-"""How long the mouse stands still at first, to learn its gyro's bias."""
-LOOK_M = 0.025
-"""How far before an edge the walls behind it are looked at."""
+"""The mouse first stands still for this time, to learn its gyro's bias."""
+
+_STATE_FIELDS = {
+    "clock": ("s", "since it was switched on"),
+    "ticks": ("", "left and right count of the tick before"),
+    "gyro_bias": ("rad/s", "learnt while it stood still"),
+    "ray": ("", "which range sensor corrects the pose next"),
+    "integral": ("rad", "of the wheels' speed errors"),
+    "volts": ("V", "left and right"),
+    "beside": ("", "1 while a side sensor sees a wall; left, right"),
+    "reference": ("m", "x, y, heading [rad] where it should be"),
+    "times": ("s", "goal entered, home again, race started, race over"),
+    "mean": ("m", "x, y, heading [rad], k"),
+    "covariance": ("", "of the mean"),
+    "phase": ("", "0 search, 1 return, 2 race, 3 done, 4 stuck"),
+    "place": ("", "where the leg ends: 0 edge, 1 centre, 2 turned"),
+    "cell": ("", "row and column of the cell that it enters or stands in"),
+    "heading": ("", "0 east, 1 south, 2 west, 3 north"),
+    "horizontal": ("", "belief: 0 unknown, 1 open, 2 wall"),
+    "vertical": ("", "belief: 0 unknown, 1 open, 2 wall"),
+    "evidence": ("", "votes for walls left, ahead, right"),
+    "route": ("", "headings of the speed run"),
+    "straight": ("", "moves in the same direction from each on"),
+    "moves": ("", "of the route"),
+    "move": ("", "the next"),
+    "origin": ("m", "x, y, heading [rad] at the start of the leg"),
+    "leg_kind": ("", "0 straight, 1 curve, 2 pivot, 3 rest"),
+    "leg_turn": ("", "+1 right, -1 left"),
+    "leg_length": ("m", "rad of a pivot"),
+    "leg_segment_times": ("s", "of its S-curve"),
+    "leg_jerk": ("m/s³", ""),
+    "leg_v0": ("m/s", ""),
+    "leg_time": ("s", "since its start"),
+}
+"""Unit and meaning of each field of the state."""
+
+
+def _part(kind: type, **options: Any) -> Any:
+    """A field that takes a value of that kind, or the table that describes one."""
+    return eqx.field(
+        converter=lambda given: kind(**given) if isinstance(given, Mapping) else given, **options
+    )
 
 
 class MouseBrainNode(Node):
     """Searches an unknown maze for its goal, returns, and races along the best way it has seen.
 
         encoders, gyro, walls known -> pose          estimator.py
-        readings -> walls of the cell ahead          here
+        readings -> walls of the cell ahead          sighting.py
         walls -> where to go                         strategy.py: yours, if you like
         where to go -> legs -> reference             navigator.py, legs.py
         reference - pose -> volts                    tracking.py
 
-    It is told its start, the goal's cells and the maze's size; nothing else of the maze.
+    It knows its start, the goal's cells and the maze's size, and nothing else of the maze.
     """
 
-    meta: ClassVar = META
+    meta: ClassVar[NodeMeta] = NodeMeta(
+        id="MIME-NODE-130",
+        version="1.0.0",
+        stability="experimental",
+        summary="Maze-solving controller: encoder ticks, ranges and a gyro in, two voltages out.",
+        equations=(
+            r"\Delta s = k\,(\Delta l + \Delta r)/2, \quad x \mathrel{+}= \Delta s\cos(\theta + "
+            r"\Delta\theta/2), \quad y \mathrel{+}= \Delta s\sin(\theta + \Delta\theta/2)",
+            r"\nu = d - (X - x_s)/\cos\varphi \quad\text{(Kalman filter, one ray per tick)}",
+            r"v = v_r\cos e_\theta + k_x e_x, \quad \omega = \omega_r + e_y v_r/\lambda^2 + "
+            r"2(v_r/\lambda + k_\theta)e_\theta",
+            r"V = k_v\omega_w + k_a\dot\omega_w + k_p(\omega_w - \hat\omega_w) + k_i\int",
+            r"\kappa(s) = \frac{\pi^2}{4L}\sin\frac{\pi s}{L} \quad\text{(curves)}",
+        ),
+        discretisation=("A step is one tick; legs are evaluated exactly at its time.",),
+        assumptions=(
+            "It is set down in the centre of the start cell, facing its open side.",
+            "It knows the maze's size, the cells' size and the goal's cells.",
+            "It stands still for the first 0.3 s.",
+        ),
+        limitations=(
+            "It drives no diagonals.",
+            "It explores at one speed, also where it has been before.",
+            "Range sensors that see the walls of the cell ahead from its edge are needed.",
+        ),
+        validated_ranges=(ValidatedRange("timestep", 1e-3, 2e-3, "s", "in 100 random mazes"),),
+        references=(
+            "Kanayama, Y. et al. (1990). A stable tracking control method for an autonomous mobile "
+            "robot. IEEE ICRA.",
+            "Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics. MIT Press.",
+        ),
+        implementation=(
+            Mapped("x, y, theta, k", "mime.mouse.estimator.correct"),
+            Mapped("v, omega, V", "mime.mouse.tracking.track"),
+            Mapped("kappa", "mime.mouse.legs.follow"),
+            Mapped("walls", "mime.mouse.brain.MouseBrainNode.update"),
+            Mapped("way", "mime.mouse.strategy.Strategy.explore"),
+        ),
+    )
 
     goals: Float[Array, "rows cols"] = parameter(
         "", shape=None, doc="1 at the goal's cells, else 0"
     )
     start: Float[Array, "3"] = parameter("", shape=(3,), doc="row, column and heading (0 to 3)")
-    explore: SpeedProfile = eqx.field(default_factory=SpeedProfile)
-    race: SpeedProfile = eqx.field(default_factory=SpeedProfile)
+    gains: Gains = _part(Gains)
+    """Gains of the wheels' control; `build_mouse` works them out from motor and chassis."""
+    explore: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    """Speeds of search and return."""
+    race: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    """Speeds of the speed run."""
     strategy: Strategy = eqx.field(default_factory=Strategy)
-    gains: Gains = eqx.field(default=None)
+    """Decides where to go."""
     sensor_poses_body: Float[Any, "s 3"] = parameter(
-        "m", shape=None, folds=True, default=MOUSE_SENSORS, doc="front, pairs left and right"
+        "m", shape=None, folds=True, default=SENSOR_POSES, doc="front, pairs left and right"
     )
-    wheel_radius_m: Scalar = parameter("m", above=0.0, default=0.0145, doc="nominal")
-    track_width_m: Scalar = parameter("m", above=0.0, default=0.053, doc="nominal")
-    ticks_per_turn: Scalar = parameter("1/turn", above=0.0, default=16384.0, doc="of the wheel")
-    pivot_rate_rad_s: Scalar = parameter("rad/s", above=0.0, default=8.0, doc="on the spot")
-    pivot_acceleration_rad_s2: Scalar = parameter("rad/s²", above=0.0, default=100.0, doc="")
+    wheel_radius_m: Scalar = parameter("m", above=0.0, default=WHEEL_RADIUS_M, doc="nominal")
+    track_width_m: Scalar = parameter("m", above=0.0, default=TRACK_WIDTH_M, doc="nominal")
+    ticks_per_turn: Scalar = parameter(
+        "1/turn", above=0.0, default=TICKS_PER_TURN, doc="of the wheel"
+    )
+    pivot_rate_rad_per_s: Scalar = parameter("rad/s", above=0.0, default=8.0, doc="on the spot")
+    pivot_acceleration_rad_per_s2: Scalar = parameter(
+        "rad/s²", above=0.0, default=100.0, doc="on the spot"
+    )
     cell_size_m: float = option(default=0.18)
     wall_thickness_m: float = option(default=0.012)
     range_m: tuple[float, float] = option(default=(0.01, 0.15))
@@ -78,7 +167,8 @@ class MouseBrainNode(Node):
     """Left and right, the ones that see the walls of the next cell."""
     side_sensors: tuple[int, int] = option(default=(1, 2))
     """Left and right, the ones that look square at the walls beside the mouse."""
-    trust: Trust = option(default=Trust())
+    trust: Trust = _part(Trust, default=Trust(), static=True)
+    """Standard deviations of the filter."""
 
     def boundary_input_spec(self) -> dict[str, Input]:
         s = np.shape(self.sensor_poses_body)[0]
@@ -103,7 +193,7 @@ class MouseBrainNode(Node):
 
     def state_spec(self) -> dict[str, Output]:
         return {
-            name: Output(value.shape, *STATE_FIELDS[name])
+            name: Output(value.shape, *_STATE_FIELDS[name])
             for name, value in jax.eval_shape(self._initial).items()
         }
 
@@ -114,12 +204,12 @@ class MouseBrainNode(Node):
         return []
 
     def initial_state(self) -> State:
-        """At rest in the centre of the start cell."""
+        """The state at rest in the centre of the start cell."""
         return {name: jnp.asarray(value) for name, value in self._initial().items()}
 
     def _initial(self) -> State:
         dtype = jnp.result_type(float)
-        world = self._world()
+        world = self.world()
         unknown = unknown_belief(world.rows, world.cols)
         plan = navigator.standing(world, unknown, self.closed_start, dtype)
         estimate = estimator.start(plan.origin, self.trust)
@@ -138,21 +228,12 @@ class MouseBrainNode(Node):
             **_flat(plan),
         }
 
-    def _world(self) -> World:
+    def world(self) -> World:
         rows, cols = self.goals.shape
         start = self.start.astype(jnp.int32)
-        return World(
-            rows,
-            cols,
-            self.cell_size_m,
-            start[:2],
-            start[2],
-            self.goals > 0.5,
-            self.explore,
-            self.race,
-            self.pivot_rate_rad_s,
-            self.pivot_acceleration_rad_s2,
-        )
+        place = rows, cols, self.cell_size_m, start[:2], start[2], self.goals > 0.5
+        pivot = self.pivot_rate_rad_per_s, self.pivot_acceleration_rad_per_s2
+        return World(*place, self.explore, self.race, *pivot)
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """One tick: estimate, look, go on along the leg, drive."""
@@ -183,8 +264,8 @@ class MouseBrainNode(Node):
             self.range_m,
             self.trust,
         )
-        estimate, beside = self._pass_posts(estimate, plan, state["beside"], u["readings"])
-        plan = self._look(plan, estimate.mean, u["readings"])
+        estimate, beside = pass_posts(self, estimate, plan, state["beside"], u["readings"])
+        plan = look_ahead(self, plan, estimate.mean, u["readings"])
         plan, reference, times = self._go_on(plan, state["reference"], state["times"], clock, dt)
         command = track(
             reference,
@@ -211,81 +292,21 @@ class MouseBrainNode(Node):
             **_flat(plan),
         }
 
-    def _pass_posts(
-        self, estimate: Estimate, plan: Plan, beside: Array, readings: Array
-    ) -> tuple[Estimate, Array]:
-        """Correct the place along a straight where a side sensor loses its wall."""
-        straight = plan.leg.kind == STRAIGHT
-        now = []
-        for which, sensor in enumerate(self.side_sensors):
-            forward, right, angle = (float(v) for v in self.sensor_poses_body[sensor])
-            gap = 0.5 * (self.cell_size_m - self.wall_thickness_m) - abs(right)
-            beside_at = gap / abs(math.sin(angle))
-            clear = 0.5 * (beside_at + self.range_m[1])
-            lost = (beside[which] > 0) & (readings[sensor] > clear)
-            estimate = estimator.pass_corner(
-                estimate,
-                lost & straight,
-                (forward, right, angle),
-                plan.heading * (0.5 * math.pi),
-                self.cell_size_m,
-                self.wall_thickness_m,
-                self.trust,
-            )
-            seen = readings[sensor] < 0.75 * beside_at + 0.25 * self.range_m[1]
-            now.append(jnp.where(seen, 1.0, jnp.where(lost, 0.0, beside[which])))
-        return estimate, jnp.stack(now).astype(beside.dtype)
-
-    def _look(self, plan: Plan, mean: Array, readings: Array) -> Plan:
-        """Votes for the walls left, ahead and right of the cell to be entered.
-
-        In the frame of the edge (f ahead of it, l to the right, psi turned) a wall ahead would be
-        read at (cell - t/2 - f_s)/cos, one beside at (cell/2 - t/2 -+ l_s)/|sin|. A reading that
-        is nearer than half way from there to the longest reading is a vote for the wall.
-        """
-        edge = navigator.pose_at(self._world(), plan.cell, plan.heading, EDGE, mean.dtype)
-        dx, dy, psi = jnp.unstack(mean[:3] - edge)
-        psi = psi - 2.0 * jnp.pi * jnp.round(psi / (2.0 * jnp.pi))
-        cos, sin = jnp.cos(edge[2]), jnp.sin(edge[2])
-        f, l = cos * dx + sin * dy, cos * dy - sin * dx
-        near = (plan.place == EDGE) & (plan.phase <= RETURN)
-        near = near & (f > -LOOK_M) & (f < LOOK_M) & (jnp.abs(psi) < 0.35)
-        longest, half = self.range_m[1], 0.5 * self.wall_thickness_m
-        left, right = self.look_ahead_sensors
-        votes = []
-        for sensor, side in ((left, -1.0), (self.front_sensor, 0.0), (right, 1.0)):
-            forward, rightward, angle = (float(v) for v in self.sensor_poses_body[sensor])
-            f_s = f + forward * jnp.cos(psi) - rightward * jnp.sin(psi)
-            l_s = l + forward * jnp.sin(psi) + rightward * jnp.cos(psi)
-            if side:
-                expected = (side * 0.5 * self.cell_size_m - side * half - l_s) / jnp.sin(
-                    psi + angle
-                )
-                hit = f_s + expected * jnp.cos(psi + angle)
-                on_wall = (hit > 0.015) & (hit < self.cell_size_m - 0.015)
-            else:
-                expected = (self.cell_size_m - half - f_s) / jnp.cos(psi + angle)
-                on_wall = jnp.ones_like(near)
-            seen = near & on_wall & (expected < longest - 0.012)
-            vote = jnp.where(readings[sensor] < 0.5 * (expected + longest), 1.0, -1.0)
-            votes.append(jnp.where(seen, vote, 0.0))
-        return plan._replace(evidence=plan.evidence + jnp.stack(votes).astype(mean.dtype))
-
     def _go_on(
         self, plan: Plan, reference: Array, times: Array, clock: Any, dt: Any
     ) -> tuple[Plan, legs.Reference, Array]:
         """The reference dt later; a new leg, when the old one is over."""
-        cell_m = self.cell_size_m
+        cell_size_m = self.cell_size_m
         paused = clock <= CALIBRATION_S
-        leg, now = legs.advance(plan.leg, reference, jnp.where(paused, 0.0, dt), cell_m)
+        leg, now = legs.follow(plan.leg, reference, jnp.where(paused, 0.0, dt), cell_size_m)
         plan = plan._replace(leg=leg)
-        world = self._world()
+        world = self.world()
 
         def turn_over(carry: tuple[Plan, legs.Reference, Array]) -> Any:
             old, _, times = carry
             late = old.leg.time - jnp.sum(old.leg.segment_times)
             new = navigator.next_leg(old, world, self.strategy)
-            leg, now = legs.advance(new.leg, new.origin, late, cell_m)
+            leg, now = legs.follow(new.leg, new.origin, late, cell_size_m)
             goal = (old.phase == SEARCH) & (new.phase != SEARCH)
             home = (old.phase == RETURN) & (new.phase == RACE)
             starts = (old.phase == RACE) & (old.place == navigator.TURNED)

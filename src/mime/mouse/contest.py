@@ -13,33 +13,33 @@ from mime.mouse.assembly import RACE, build_mouse, starting_state
 from mime.mouse.navigator import DONE
 
 
-class Result(NamedTuple):
-    """How one mouse did; times in s, 0 where it did not get so far."""
+class MouseResult(NamedTuple):
+    """How one mouse did; times are 0 where it did not get that far."""
 
     maze: str
     finished: bool
-    """Reached the goal, came back and finished the speed run."""
+    """True when it reached the goal, came back and finished the speed run."""
     time_to_goal_s: float
     time_home_s: float
     race_time_s: float
     ideal_time_s: float
-    """Of the fastest route through the whole maze, which the mouse has not seen all of."""
+    """Time of the fastest route through the maze, all of which the mouse has not seen."""
     hardest_contact_n: float
     """The largest force of a wall on the body; 0 when it touched none."""
     deepest_contact_m: float
-    """How far the body was pressed into a wall."""
+    """The deepest that the body was pressed into a wall."""
     pose_error_m: float
     """The largest distance between where the mouse was and where it thought it was."""
 
 
 class Handicap(NamedTuple):
-    """What is wrong with the mice."""
+    """The errors of the mice: noise, bias and wheels of the wrong size."""
 
     range_noise_m: float = 0.003
-    gyro_noise_rad_s: float = 0.01
-    gyro_bias_rad_s: float = 0.02
+    gyro_noise_rad_per_s: float = 0.01
+    gyro_bias_rad_per_s: float = 0.02
     wheel_radius_error: float = 0.02
-    """Of each wheel, up or down."""
+    """The part by which each wheel is too large or too small."""
 
 
 def run_contest(
@@ -49,7 +49,7 @@ def run_contest(
     race: SpeedProfile = RACE,
     seed: int = 0,
     progress: bool = True,
-) -> list[Result]:
+) -> list[MouseResult]:
     """Let a mouse loose in each of `mazes`, all of one size with one start and one goal."""
     first = mazes[0]
     for maze in mazes:
@@ -96,7 +96,7 @@ def run_contest(
         *np.moveaxis((path - brain["estimated_pose"])[..., :2], -1, 0)
     )
     return [
-        Result(
+        MouseResult(
             maze.name,
             bool(brain["phase"][i, -1] == DONE),
             float(brain["time_to_goal"][i, -1]),

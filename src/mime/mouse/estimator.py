@@ -1,4 +1,4 @@
-"""Where the mouse believes it is: odometry and gyro, corrected by the walls it knows.
+"""Estimates the mouse's pose: odometry and gyro, corrected by the walls that it knows.
 
     mu = (x, y, theta, k),   ds = k (dl + dr)/2,   dtheta = (gyro - bias) dt
     x += ds cos(theta + dtheta/2),   y += ds sin(theta + dtheta/2)
@@ -32,27 +32,28 @@ class Estimate(NamedTuple):
 
 
 class Trust(NamedTuple):
-    """How much the filter believes what: standard deviations."""
+    """How far the filter trusts each source: standard deviations."""
 
-    distance_per_sqrt_m: float = 0.004
-    """m of odometry's random error after 1 m."""
-    sideways_per_sqrt_m: float = 0.003
-    heading_per_sqrt_s: float = 0.02
-    """rad of the gyro's drift after 1 s."""
+    distance_m_per_sqrt_m: float = 0.004
+    """Odometry's random error after 1 m, along the way."""
+    sideways_m_per_sqrt_m: float = 0.003
+    """The same, across the way."""
+    heading_rad_per_sqrt_s: float = 0.02
+    """The gyro's drift after 1 s."""
     scale: float = 0.02
-    """Of k at the start."""
+    """The error of k at the start."""
     start_m: float = 0.003
     start_rad: float = 0.02
     reading_m: float = 0.004
-    """Of a range reading, the unevenness of real walls included."""
+    """The error of a range reading, the unevenness of real walls included."""
     corner_m: float = 0.004
-    """Of where a ray leaves a corner."""
+    """The error of the place where a ray leaves a corner."""
     gate: float = 4.0
-    """Innovations beyond so many deviations are not this wall."""
+    """A reading that is more than this number of deviations off is not of this wall."""
 
 
 def start(pose: Float[Array, "3"], trust: Trust) -> Estimate:
-    """Set down at a known place, by hand."""
+    """The estimate of a mouse that was set down by hand at a known place."""
     dtype = pose.dtype
     mean = jnp.concatenate([pose, jnp.ones(1, dtype)])
     sigma = np.array([trust.start_m, trust.start_m, trust.start_rad, trust.scale])
@@ -60,7 +61,7 @@ def start(pose: Float[Array, "3"], trust: Trust) -> Estimate:
 
 
 def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> Estimate:
-    """After the wheels have `travelled` [m, by the encoders] and the gyro `turned` [rad]."""
+    """The estimate after the encoders have counted `travelled` [m] and the gyro `turned` [rad]."""
     x, y, heading, k = jnp.unstack(e.mean)
     ds, middle = k * travelled, heading + 0.5 * turned
     cos, sin = jnp.cos(middle), jnp.sin(middle)
@@ -72,8 +73,8 @@ def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> 
     along = jnp.stack([travelled * cos, travelled * sin, jnp.zeros_like(dx), jnp.zeros_like(dx)])
     FP = P + across[:, None] * P[2][None] + along[:, None] * P[3][None]
     P = FP + FP[:, 2][:, None] * across[None] + FP[:, 3][:, None] * along[None]
-    q_along = trust.distance_per_sqrt_m**2 * jnp.abs(ds)
-    q_across = trust.sideways_per_sqrt_m**2 * jnp.abs(ds)
+    q_along = trust.distance_m_per_sqrt_m**2 * jnp.abs(ds)
+    q_across = trust.sideways_m_per_sqrt_m**2 * jnp.abs(ds)
     Q = jnp.stack(
         [
             jnp.stack([q_along * cos**2 + q_across * sin**2, (q_along - q_across) * cos * sin]),
@@ -82,7 +83,7 @@ def predict(e: Estimate, travelled: Any, turned: Any, dt: Any, trust: Trust) -> 
     )
     P = P + jnp.pad(Q, ((0, 2), (0, 2)))
     drift = np.zeros((4, 4))
-    drift[2, 2] = trust.heading_per_sqrt_s**2
+    drift[2, 2] = trust.heading_rad_per_sqrt_s**2
     return Estimate(mean, P + jnp.asarray(drift * dt, P.dtype))
 
 
@@ -91,12 +92,12 @@ def correct(
     reading: Any,
     sensor: Float[Array, "3"],
     belief: Belief,
-    cell_m: float,
+    cell_size_m: float,
     thickness_m: float,
     ranges_m: tuple[float, float],
     trust: Trust,
 ) -> Estimate:
-    """After one range `reading` [m] by the `sensor` at [forward, right, angle] on the body.
+    """The estimate after one range `reading` [m] of the `sensor` at [forward, right, angle].
 
     It counts when the believed map says which wall the ray meets, not a post and nothing unknown
     before it, and when the reading is near what that wall would give.
@@ -107,7 +108,7 @@ def correct(
     y_s = y + sensor[0] * sin + sensor[1] * cos
     phi = heading + sensor[2]
     rows, cols = belief.vertical.shape[0], belief.horizontal.shape[1]
-    meets = crossings(jnp.stack([x_s, y_s]), phi, rows, cols, cell_m, thickness_m, ranges_m[1])
+    meets = crossings(jnp.stack([x_s, y_s]), phi, rows, cols, cell_size_m, thickness_m, ranges_m[1])
     in_vertical = belief.vertical.at[meets.row, meets.col].get(mode="clip")
     in_horizontal = belief.horizontal.at[meets.row, meets.col].get(mode="clip")
     known = jnp.where(meets.vertical, in_vertical, in_horizontal)
@@ -136,11 +137,11 @@ def pass_corner(
     lost: Any,
     sensor: tuple[float, float, float],
     along_rad: Any,
-    cell_m: float,
+    cell_size_m: float,
     thickness_m: float,
     trust: Trust,
 ) -> Estimate:
-    """After the ray of a side `sensor` has `lost` a wall, driving in the direction `along_rad`.
+    """The estimate after a side `sensor` has `lost` its wall, on a straight along `along_rad`.
 
         h = a_s + D cot(psi + alpha),   nu = (nearest corner k cell + t/2) - h
 
@@ -155,13 +156,15 @@ def pass_corner(
     along, across = c * x + s * y, c * y - s * x
     sin_psi, cos_psi = jnp.sin(psi), jnp.cos(psi)
     side = 1.0 if right > 0 else -1.0
-    plane = (jnp.floor(across / cell_m) + 0.5) * cell_m + side * 0.5 * (cell_m - thickness_m)
+    plane = (jnp.floor(across / cell_size_m) + 0.5) * cell_size_m + side * 0.5 * (
+        cell_size_m - thickness_m
+    )
     D = plane - (across + forward * sin_psi + right * cos_psi)
     sin_ray = jnp.sin(psi + alpha)
     sin_ray = side * jnp.maximum(side * sin_ray, 0.5)
     cot = jnp.cos(psi + alpha) / sin_ray
     h = along + forward * cos_psi - right * sin_psi + D * cot
-    corner = jnp.round((h - 0.5 * thickness_m) / cell_m) * cell_m + 0.5 * thickness_m
+    corner = jnp.round((h - 0.5 * thickness_m) / cell_size_m) * cell_size_m + 0.5 * thickness_m
     by_psi = -forward * sin_psi - right * cos_psi - D / sin_ray**2
     by_psi = by_psi - (forward * cos_psi - right * sin_psi) * cot
     # D shrinks as the mouse goes to the side: dh/d(across) = -cot.

@@ -1,6 +1,6 @@
 """A mouse's run in pictures: its path, its wheels, what it saw, what it believes.
 
-They draw what these fields of a run hold; `RECORD` is what to give to `run(record=...)`.
+`RECORD` is what `run(record=...)` needs for them.
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,7 @@ SENSOR_ROWS = (
     ("look-ahead", (3, 4)),
     ("back sides", (5, 6)),
 )
-"""Of `MOUSE_SENSORS`: what looks alike to the left and to the right."""
+"""Indices into `SENSOR_POSES` of those that look alike to the left and to the right."""
 _LEFT, _RIGHT, _AHEAD = "tab:blue", "tab:orange", "tab:green"
 _SHADES = {SEARCH: "tab:blue", RETURN: "tab:green", RACE: "tab:red", STUCK: "black"}
 _MOST_POINTS = 20_000
@@ -59,7 +59,7 @@ _MOST_POINTS = 20_000
 def draw_path(
     run: Trajectory, maze: Maze, axes: Any = None, phases: Sequence[int] = (SEARCH, RETURN, RACE)
 ) -> np.ndarray:
-    """The way over the maze with the speed as its colour, one of `axes` a phase; returns the axes.
+    """The way over the maze, coloured by speed, on one of `axes` per phase; returns the axes.
 
     Fields: `body.pose_world`, `body.body_velocity`, `brain.phase`, `brain.race_time`. All phases
     share one scale.
@@ -136,7 +136,7 @@ def draw_readings(
     if readings.shape[1] != 7:
         raise ValueError(
             f"draw_readings: ranges.reading has {readings.shape[1]} sensors, expected the 7 of "
-            "MOUSE_SENSORS. Draw others with trajectory.plot(['ranges.reading'])"
+            "the mouse. Draw others with trajectory.plot(['ranges.reading'])"
         )
     if axes is None:
         return _whole_and_race(run, draw_readings, len(SENSOR_ROWS), 7.5)
@@ -204,7 +204,7 @@ def final_belief(run: Trajectory) -> Belief:
 
 
 def phase_span(run: Trajectory, phase: int) -> tuple[float, float] | None:
-    """From when to when [s] a run was in a phase; None where it never was."""
+    """The first and last time [s] at which a run was in a phase; None if it never was."""
     times = run.time[run["brain"]["phase"] == phase]
     return (float(times[0]), float(times[-1])) if len(times) else None
 
@@ -268,7 +268,7 @@ def _plot(axis: Any, time: Any, values: Any, span: Any, **style: Any) -> None:
 
 
 def _over_time(axes: np.ndarray, run: Trajectory, span: tuple[float, float] | None) -> np.ndarray:
-    """Time below, phases behind."""
+    """Label the time axis and shade the phases."""
     awake = run.time[run["brain"]["phase"] < DONE]
     low, high = span or (0.0, float(awake[-1]) + 1.0 if len(awake) else float(run.time[-1]))
     for axis in axes:
@@ -291,5 +291,5 @@ def _over_time(axes: np.ndarray, run: Trajectory, span: tuple[float, float] | No
 def _as_many(axes: Any, count: int, who: str, each: str) -> np.ndarray:
     axes = np.atleast_1d(np.asarray(axes, dtype=object)).ravel()
     if len(axes) != count:
-        raise ValueError(f"{who} needs {count} axes, one a {each}; got {len(axes)}")
+        raise ValueError(f"{who} needs {count} axes, one per {each}; got {len(axes)}")
     return axes

@@ -1,4 +1,4 @@
-"""The pieces that a mouse's way is made of: straights, curves from edge to edge, turns on the spot.
+"""Legs, the pieces of a mouse's way: straights, curves from edge to edge, turns on the spot.
 
 A leg is driven along its length s(t), an S-curve in time. A curve through a cell turns by a quarter
 with the curvature kappa(s) = (pi²/4L) sin(pi s/L), so that the turn rate has no jump:
@@ -26,13 +26,13 @@ SHARPEST = math.pi**2 / (4.0 * CURVE_LENGTH)
 
 
 class Leg(NamedTuple):
-    """One piece of way, and the timing of it."""
+    """One piece of the mouse's way, with its timing."""
 
     kind: Int[Array, ""]
     turn: Float[Array, ""]
-    """+1 to the right (clockwise), -1 to the left; of curves and pivots."""
+    """+1 to the right (clockwise), -1 to the left, in curves and pivots."""
     length: Float[Array, ""]
-    """m; rad of a pivot."""
+    """m, or rad in a pivot."""
     segment_times: Float[Array, "7"]
     jerk: Float[Array, ""]
     v0: Float[Array, ""]
@@ -41,7 +41,7 @@ class Leg(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """What the mouse should do now."""
+    """The pose, speeds and accelerations that the mouse should have now."""
 
     pose: Float[Array, "3"]
     v: Any
@@ -54,7 +54,7 @@ class Reference(NamedTuple):
 def plan(
     kind: Any, turn: Any, length: Any, v0: Any, vf: Any, v_max: Any, a_max: Any, j_max: Any
 ) -> Leg:
-    """A leg from speed v0 to vf (of a pivot: turn rates, all limits too)."""
+    """A leg from speed v0 to vf; a pivot has angles and turn rates instead, in all arguments."""
     curve = s_curve(length, v_max, a_max, j_max, v0, vf)
     dtype = curve.v0.dtype
     zero = jnp.zeros((), dtype)
@@ -70,12 +70,12 @@ def plan(
 
 
 def is_over(leg: Leg) -> Any:
-    """Has its time passed? A rest never ends."""
+    """True when its time has passed; a rest never ends."""
     return (leg.time >= jnp.sum(leg.segment_times)) & (leg.kind != REST)
 
 
-def advance(leg: Leg, pose: Float[Array, "3"], dt: Any, cell_m: float) -> tuple[Leg, Reference]:
-    """The leg dt later, and what the mouse should do then."""
+def follow(leg: Leg, pose: Float[Array, "3"], dt: Any, cell_size_m: float) -> tuple[Leg, Reference]:
+    """The leg dt later, and the reference then; `pose` is that of the reference before."""
     leg = leg._replace(time=leg.time + dt)
     signs = jnp.array([1.0, 0.0, -1.0, 0.0, -1.0, 0.0, 1.0], leg.jerk.dtype)
     timing = SCurve(
@@ -84,7 +84,7 @@ def advance(leg: Leg, pose: Float[Array, "3"], dt: Any, cell_m: float) -> tuple[
     s, v, a = timing(leg.time)
     s_before = timing(leg.time - dt)[0]
     straight, curve, pivot = (leg.kind == kind for kind in (STRAIGHT, CURVE, PIVOT))
-    L = CURVE_LENGTH * cell_m
+    L = CURVE_LENGTH * cell_size_m
     phase = jnp.pi * s / L
     kappa = leg.turn * (jnp.pi**2 / (4.0 * L)) * jnp.sin(phase)
     kappa_slope = leg.turn * (jnp.pi**3 / (4.0 * L * L)) * jnp.cos(phase)

@@ -20,13 +20,13 @@ from mime.mouse.strategy import Strategy
 from mime.xla.when import when
 
 SEARCH, RETURN, RACE, DONE, STUCK = range(5)
-"""Phases of a mouse's life."""
+"""The phases of a run."""
 EDGE, CENTRE, TURNED = range(3)
-"""Where a leg ends: entering a cell, at rest in its centre, turned on the spot there."""
+"""Places where a leg ends: at a cell's edge, at rest in its centre, turned on the spot there."""
 
 
 class Plan(NamedTuple):
-    """What the mouse is about; part of the brain's state."""
+    """What the mouse is doing and what it knows; part of the brain's state."""
 
     phase: Int[Array, ""]
     place: Int[Array, ""]
@@ -37,14 +37,14 @@ class Plan(NamedTuple):
     """East, south, west, north at the end of the leg."""
     belief: Belief
     evidence: Float[Array, "3"]
-    """For walls left, ahead and right of the cell to be entered: votes for minus votes against."""
+    """Votes for walls left, ahead and right of the cell to be entered, less votes against."""
     route: Int8[Array, " moves"]
     """Headings of the speed run."""
     straight: Int32[Array, " moves"]
-    """From each move, how many go in the same direction."""
+    """The number of moves from each on that go in the same direction."""
     moves: Int32[Array, ""]
     move: Int32[Array, ""]
-    """Moves of the route, and which is next."""
+    """The number of moves of the route (`moves`), and the next one (`move`)."""
     leg: Leg
     origin: Float[Array, "3"]
     """x, y, heading at the start of the leg."""
@@ -55,24 +55,24 @@ class World(NamedTuple):
 
     rows: int
     cols: int
-    cell_m: float
+    cell_size_m: float
     start: Int32[Any, "2"]
     start_heading: Any
     goals: Bool[Any, "rows cols"]
     explore: SpeedProfile
     race: SpeedProfile
-    pivot_rate_rad_s: Any
-    pivot_acceleration_rad_s2: Any
+    pivot_rate_rad_per_s: Any
+    pivot_acceleration_rad_per_s2: Any
 
 
 def standing(world: World, belief: Belief, closed: bool, dtype: Any) -> Plan:
-    """In the start cell, about to leave; its other three sides are known when they are `closed`."""
+    """The plan in the start cell, about to leave; with `closed` its other sides are walls."""
     cell, heading = jnp.asarray(world.start, jnp.int32), jnp.asarray(world.start_heading, jnp.int32)
     for side in (1, 2, 3) if closed else ():
         belief = _note(belief, cell, (heading + side) % 4, jnp.asarray(WALL, jnp.int8))
     belief = _note(belief, cell, heading, jnp.asarray(OPEN, jnp.int8))
     length = world.rows * world.cols
-    v = jnp.asarray(world.explore.turn_speed_m_s, dtype)
+    v = jnp.asarray(world.explore.turn_speed_m_per_s, dtype)
     return Plan(
         phase=jnp.int32(SEARCH),
         place=jnp.int32(EDGE),
@@ -84,7 +84,7 @@ def standing(world: World, belief: Belief, closed: bool, dtype: Any) -> Plan:
         straight=jnp.zeros(length, jnp.int32),
         moves=jnp.int32(0),
         move=jnp.int32(0),
-        leg=legs.plan(*_straight(world.explore, 0.5 * world.cell_m, 0.0, v)),
+        leg=legs.plan(*_straight(world.explore, 0.5 * world.cell_size_m, 0.0, v)),
         origin=pose_at(world, cell, heading, CENTRE, dtype),
     )
 
@@ -97,7 +97,7 @@ def pose_at(
     back = jnp.where(place == EDGE, 0.5, 0.0)
     row, col = (jnp.asarray(c, dtype) + 0.5 for c in jnp.unstack(cell))
     x, y = col - back * jnp.cos(angle), row - back * jnp.sin(angle)
-    return jnp.stack([x * world.cell_m, y * world.cell_m, jnp.asarray(angle, dtype)])
+    return jnp.stack([x * world.cell_size_m, y * world.cell_size_m, jnp.asarray(angle, dtype)])
 
 
 def next_leg(plan: Plan, world: World, strategy: Strategy) -> Plan:
@@ -119,7 +119,7 @@ def next_leg(plan: Plan, world: World, strategy: Strategy) -> Plan:
 
 
 class Order(NamedTuple):
-    """What a leg is to be: the arguments of `legs.plan`."""
+    """The leg to be planned: the arguments of `legs.plan`."""
 
     kind: Any
     turn: Any
@@ -143,18 +143,21 @@ def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> tu
     )
     stuck = asked & (chosen < 0)
     turn = (chosen - plan.heading) % 4
-    v, cell_m = jnp.asarray(world.explore.turn_speed_m_s, plan.origin.dtype), world.cell_m
+    v, cell_size_m = (
+        jnp.asarray(world.explore.turn_speed_m_per_s, plan.origin.dtype),
+        world.cell_size_m,
+    )
     at_edge = plan.place == EDGE
     stops = at_edge & (home | stuck | (turn == 2))
     curves = at_edge & ~stops & (turn != 0)
     pivots = plan.place == CENTRE
     leaves = plan.place == TURNED
     sign = jnp.where(turn == 3, -1.0, 1.0).astype(v.dtype)
-    order = _straight(world.explore, cell_m, v, v)
+    order = _straight(world.explore, cell_size_m, v, v)
     for chosen_kind, other in (
-        (stops, _straight(world.explore, 0.5 * cell_m, v, 0.0)),
-        (curves, _curve(world.explore, cell_m, sign, v)),
-        (leaves, _straight(world.explore, 0.5 * cell_m, 0.0, v)),
+        (stops, _straight(world.explore, 0.5 * cell_size_m, v, 0.0)),
+        (curves, _curve(world.explore, cell_size_m, sign, v)),
+        (leaves, _straight(world.explore, 0.5 * cell_size_m, 0.0, v)),
         (pivots, _pivot(world, sign, jnp.where(turn == 2, jnp.pi, 0.5 * jnp.pi))),
         (pivots & (turn == 0), _pivot(world, sign, jnp.zeros_like(v))),
         (pivots & stuck, _REST),
@@ -174,7 +177,12 @@ def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> tu
 def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
     """Choose the route of the speed run; it begins in the start cell, facing anywhere."""
     headings, count = strategy.race(
-        plan.belief, plan.cell, plan.heading, jnp.asarray(world.goals), world.race, world.cell_m
+        plan.belief,
+        plan.cell,
+        plan.heading,
+        jnp.asarray(world.goals),
+        world.race,
+        world.cell_size_m,
     )
     headings = headings.astype(jnp.int32)
 
@@ -193,9 +201,9 @@ def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
 
 
 def _race_move(plan: Plan, world: World) -> tuple[Plan, Order]:
-    """Along the route: straights as long as they go, curves, and a stop in the goal."""
-    profile, cell_m = world.race, world.cell_m
-    v = jnp.asarray(profile.turn_speed_m_s, plan.origin.dtype)
+    """The next leg of the route: a whole straight, a curve, or a stop in the goal."""
+    profile, cell_size_m = world.race, world.cell_size_m
+    v = jnp.asarray(profile.turn_speed_m_per_s, plan.origin.dtype)
     k = jnp.minimum(plan.move, plan.route.shape[0] - 1)
     ahead = plan.route[k].astype(jnp.int32)
     turn = (ahead - plan.heading) % 4
@@ -208,13 +216,13 @@ def _race_move(plan: Plan, world: World) -> tuple[Plan, Order]:
     n = jnp.where(arrived, 0, plan.straight[k])
     last = plan.move + n >= plan.moves
     halves = jnp.where(turned_round, -1, 0) + jnp.where(last, 1, 0)
-    length = (n + 0.5 * halves) * cell_m
+    length = (n + 0.5 * halves) * cell_size_m
     sign = jnp.where(turn == 3, -1.0, 1.0).astype(v.dtype)
     v0, vf = jnp.where(turned_round, 0.0, v), jnp.where(last, 0.0, v)
-    order = _straight(profile, jnp.where(straights, length, cell_m), v0, vf)
+    order = _straight(profile, jnp.where(straights, length, cell_size_m), v0, vf)
     half_turn = jnp.where(turn == 2, jnp.pi, jnp.where(turn == 0, 0.0, 0.5 * jnp.pi))
     for chosen, other in (
-        (curves, _curve(profile, cell_m, sign, v)),
+        (curves, _curve(profile, cell_size_m, sign, v)),
         (pivots, _pivot(world, sign, half_turn.astype(v.dtype))),
         (over, _REST),
     ):
@@ -235,17 +243,17 @@ def _race_move(plan: Plan, world: World) -> tuple[Plan, Order]:
 
 
 def _straight(profile: SpeedProfile, length: Any, v0: Any, vf: Any) -> Order:
-    limits = profile.top_speed_m_s, profile.acceleration_m_s2, profile.jerk_m_s3
+    limits = profile.top_speed_m_per_s, profile.acceleration_m_per_s2, profile.jerk_m_per_s3
     return Order(STRAIGHT, 0.0, length, v0, vf, *limits)
 
 
-def _curve(profile: SpeedProfile, cell_m: float, sign: Any, v: Any) -> Order:
-    limits = profile.acceleration_m_s2, profile.jerk_m_s3
-    return Order(CURVE, sign, CURVE_LENGTH * cell_m, v, v, v, *limits)
+def _curve(profile: SpeedProfile, cell_size_m: float, sign: Any, v: Any) -> Order:
+    limits = profile.acceleration_m_per_s2, profile.jerk_m_per_s3
+    return Order(CURVE, sign, CURVE_LENGTH * cell_size_m, v, v, v, *limits)
 
 
 def _pivot(world: World, sign: Any, angle: Any) -> Order:
-    rate, acceleration = world.pivot_rate_rad_s, world.pivot_acceleration_rad_s2
+    rate, acceleration = world.pivot_rate_rad_per_s, world.pivot_acceleration_rad_per_s2
     return Order(PIVOT, sign, angle, 0.0, 0.0, rate, acceleration, 20.0 * acceleration)
 
 

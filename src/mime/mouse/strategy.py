@@ -1,4 +1,4 @@
-"""Where to go next: the part of a mouse that a team replaces with its own."""
+"""Decides where to go next: the part of a mouse that a team replaces with its own."""
 
 from typing import Any
 
@@ -24,11 +24,12 @@ class Strategy(eqx.Module):
     def explore(
         self, belief: Belief, cell: Int32[Array, "2"], heading: Any, targets: Targets
     ) -> Int32[Array, ""]:
-        """The heading in which to leave `cell`, which the mouse enters (or stands in) facing
-        `heading`, on its way to the `targets`: the goal while it searches, the start on its way
-        back. The walls of `cell` are in the belief by then. -1: no way, the mouse stops.
+        """The heading in which to leave `cell`, or -1 when there is no way and the mouse stops.
 
-        Here: the shortest way if all that is unknown were open.
+        The mouse enters the cell (or stands in it) facing `heading`, on its way to the `targets`:
+        the goal while it searches, the start on its way back. The belief has the cell's walls.
+
+        This one takes the shortest way as if everything unknown were open.
         """
         return next_heading(*optimistic_walls(belief), targets, cell, heading)
 
@@ -39,13 +40,13 @@ class Strategy(eqx.Module):
         heading: Any,
         targets: Targets,
         profile: SpeedProfile,
-        cell_m: float,
+        cell_size_m: float,
     ) -> tuple[Int32[Array, " max_length"], Int32[Array, ""]]:
         """The headings of all moves of the speed run, from cell to cell, and how many there are.
 
-        Here: the fastest way through cells that were seen.
+        This one takes the fastest way through cells that were seen.
         """
         rows, cols = targets.shape
         return fastest_headings(
-            *pessimistic_walls(belief), start, heading, targets, profile, rows * cols, cell_m
+            *pessimistic_walls(belief), start, heading, targets, profile, rows * cols, cell_size_m
         )

@@ -1,4 +1,4 @@
-"""From where the mouse is and should be to the volts of its two motors.
+"""Turns where the mouse is and where it should be into the volts of its two motors.
 
     v = v_r cos(e_t) + k_x e_x,   w = w_r + e_y v_r/lambda² + 2 (v_r/lambda + k_t) e_t
     V = k_v w_wheel + k_a w_wheel' + k_p (w_wheel - measured) + k_i integral
@@ -16,13 +16,13 @@ from mime.mouse.legs import Reference
 
 
 class Gains(NamedTuple):
-    """Of the controller. Feed-forward ones come from the motor and the chassis."""
+    """Gains of the controller. Those of the feed-forward come from motor and chassis."""
 
-    volts_per_rad_s: Any
+    back_emf_v_s_per_rad: Any
     """k_v at the wheel: the back-EMF."""
-    volts_per_rad_s2: Any
+    driving_v_s2_per_rad: Any
     """k_a of both wheels together, when the mouse accelerates."""
-    volts_per_rad_s2_turning: Any
+    turning_v_s2_per_rad: Any
     """k_a of the difference, when it turns."""
     speed_v_s_per_rad: Any = 0.15
     """k_p"""
@@ -51,11 +51,11 @@ def track(
     integral: Float[Array, "2"],
     resting: Any,
     wheel_radius_m: Any,
-    track_m: Any,
+    track_width_m: Any,
     gains: Gains,
     dt: Any,
 ) -> WheelCommand:
-    """The volts for this tick; none when `resting`. `measured`: wheel speeds [rad/s]."""
+    """The volts for this tick, 0 when `resting`; `measured` are the wheels' speeds [rad/s]."""
     dx, dy, _ = jnp.unstack(reference.pose - pose)
     cos, sin = jnp.cos(pose[2]), jnp.sin(pose[2])
     ahead, right = cos * dx + sin * dy, cos * dy - sin * dx
@@ -65,11 +65,11 @@ def track(
     v = v_r * jnp.cos(e_t) + gains.ahead_per_s * ahead
     w = reference.w + right * v_r / lam**2 + 2.0 * (v_r / lam + gains.heading_per_s) * e_t
     side = jnp.array([1.0, -1.0], v.dtype)
-    wheels = (v + side * w * (0.5 * track_m)) / wheel_radius_m
-    linear, angular = reference.a, side * reference.alpha * (0.5 * track_m)
-    forward = gains.volts_per_rad_s2 * linear + gains.volts_per_rad_s2_turning * angular
+    wheels = (v + side * w * (0.5 * track_width_m)) / wheel_radius_m
+    linear, angular = reference.a, side * reference.alpha * (0.5 * track_width_m)
+    forward = gains.driving_v_s2_per_rad * linear + gains.turning_v_s2_per_rad * angular
     error = wheels - measured
-    volts = gains.volts_per_rad_s * wheels + forward / wheel_radius_m
+    volts = gains.back_emf_v_s_per_rad * wheels + forward / wheel_radius_m
     volts = volts + gains.speed_v_s_per_rad * error + gains.integral_v_per_rad * integral
     limited = jnp.clip(volts, -gains.supply_v, gains.supply_v)
     saturated = limited != volts

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mime.core.node import Node
+from mime.core.parameters import Parameterised
 from mime.core.spec import NodeMeta, Output
 from mime.reporting.numbers import number
 from mime.scenarios.node_types import Argument, arguments_of
@@ -21,7 +22,7 @@ LISTS = ("equations", "discretisation", "assumptions", "limitations", "reference
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class SheetTable:
     """Rows of one kind."""
 
     title: str
@@ -31,29 +32,32 @@ class Table:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSheet:
-    """All that there is to know of a node type before it is built."""
+    """What can be known of a node type before it is built."""
 
     name: str
     module: str
     meta: NodeMeta | None
-    tables: list[Table]
-    """Those that have rows."""
+    tables: list[SheetTable]
+    """The tables that have rows."""
     note: str = ""
 
 
 def node_sheet(cls: type[Node]) -> NodeSheet:
-    """Parameters with units and ranges; inputs, fluxes and state of an example of that type."""
-    docs = _documentation(cls)
-    parameters = [_row(argument, docs) for argument in arguments_of(cls).values()]
-    tables = [Table("parameters", ("name", "unit", "default", "range", "meaning"), parameters)]
-    example, where = _example(cls)
+    """Parameters with units and ranges; what an example takes and gives; what computes what."""
+    tables = [_parameters("parameters", cls)]
+    tables += [
+        _parameters(f"{name}: {kind.__name__}", kind)
+        for name, kinds in cls.effect_types().items()
+        for kind in kinds
+    ]
+    example, where = example_node(cls)
     if example is not None:
         inputs = [
             (name, _shape(i.shape), i.unit or "1", i.coupling, i.description)
             for name, i in example.boundary_input_spec().items()
         ]
         headings = ("name", "shape", "unit", "coupling", "meaning")
-        tables.append(Table(f"inputs{where}", headings, inputs))
+        tables.append(SheetTable(f"inputs{where}", headings, inputs))
         tables.append(_outputs(f"fluxes{where}", example.boundary_flux_spec()))
         tables.append(_outputs(f"state{where}", example.state_spec()))
     if cls.meta:
@@ -61,7 +65,9 @@ def node_sheet(cls: type[Node]) -> NodeSheet:
             (r.quantity, r.unit or "1", number(r.low), number(r.high), r.note)
             for r in cls.meta.validated_ranges
         ]
-        tables.append(Table("validated for", ("name", "unit", "from", "to", "note"), ranges))
+        tables.append(SheetTable("validated for", ("name", "unit", "from", "to", "note"), ranges))
+        mapped = [(entry.term, entry.function, entry.note) for entry in cls.meta.implementation]
+        tables.append(SheetTable("implementation", ("term", "function", "note"), mapped))
     note = "" if example else "Inputs, fluxes and state depend on the parameters."
     shown = [table for table in tables if table.rows]
     return NodeSheet(cls.__name__, cls.__module__, cls.meta, shown, note)
@@ -77,7 +83,7 @@ def markdown(sheet: NodeSheet) -> str:
     for table in sheet.tables:
         lines += [f"## {table.title.capitalize()}", "", _line(table.headings)]
         lines.append(_line(["---"] * len(table.headings)))
-        lines += [_line([f"`{row[0]}`", *map(_escaped, row[1:])]) for row in table.rows]
+        lines += [_line(map(_cell, table.headings, row)) for row in table.rows]
         lines.append("")
     for title in LISTS if meta else ():
         lines += [f"## {title.capitalize()}", ""]
@@ -104,6 +110,10 @@ def _line(cells: Any) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _cell(heading: str, text: str) -> str:
+    return f"`{text}`" if heading in ("name", "term", "function") else _escaped(text)
+
+
 def _escaped(text: str) -> str:
     """Words of a declaration as Markdown; what it has between backticks is code already."""
     parts = text.split("`")
@@ -111,17 +121,25 @@ def _escaped(text: str) -> str:
     return "`".join(parts)
 
 
-def _outputs(title: str, spec: Mapping[str, Output]) -> Table:
+def _parameters(title: str, cls: type[Parameterised]) -> SheetTable:
+    docs, choices = _documentation(cls), cls.option_choices()
+    rows = [_row(argument, docs, choices) for argument in arguments_of(cls).values()]
+    return SheetTable(title, ("name", "unit", "default", "range", "meaning"), rows)
+
+
+def _outputs(title: str, spec: Mapping[str, Output]) -> SheetTable:
     rows = [(name, _shape(o.shape), o.unit or "1", o.description) for name, o in spec.items()]
-    return Table(title, ("name", "shape", "unit", "meaning"), rows)
+    return SheetTable(title, ("name", "shape", "unit", "meaning"), rows)
 
 
-def _row(argument: Argument, docs: dict[str, str]) -> tuple[str, ...]:
+def _row(
+    argument: Argument, docs: dict[str, str], choices: Mapping[str, tuple[Any, ...]]
+) -> tuple[str, ...]:
     spec = argument.spec
     default = "required" if argument.required else _default(argument.default)
     meaning = (spec.doc if spec else "") or docs.get(argument.name, "")
     if spec is None:
-        return argument.name, "", default, "", meaning
+        return argument.name, "", default, ", ".join(choices.get(argument.name, ())), meaning
     allowed = spec.expected().removesuffix(spec.unit).strip()
     return argument.name, spec.unit or "1", default, allowed, meaning
 
@@ -140,8 +158,9 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _documentation(cls: type) -> dict[str, str]:
-    """What the constructor says of its arguments, and the strings under a class's fields."""
-    found: dict[str, str] = {}
+    """What the constructor says of its arguments, what `effect` says, and strings under fields."""
+    found = {field.name: field.metadata.get("doc", "") for field in dataclasses.fields(cls)}
+    found = {name: words for name, words in found.items() if words}
     words = re.sub(r"\n {8,}", " ", inspect.getdoc(cls.__init__) or "")  # lines that go on
     for line in words.splitlines():
         if match := re.match(r"(\w+(?:, \w+)*) {2,}(.+)", line):
@@ -161,8 +180,8 @@ def _documentation(cls: type) -> dict[str, str]:
     return found
 
 
-def _example(cls: type[Node]) -> tuple[Node | None, str]:
-    """A node of that type, and where it comes from: a bundled scenario, else made of ones."""
+def example_node(cls: type[Node]) -> tuple[Node | None, str]:
+    """A node of that type, and where it comes from: made of ones, else a bundled scenario."""
     from mime.scenarios.bundled import bundled_scenarios
 
     required = [argument for argument in arguments_of(cls).values() if argument.required]

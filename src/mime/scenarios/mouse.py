@@ -31,7 +31,7 @@ Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class RandomMaze(BaseModel):
-    """A maze to contest rules, the same for the same seed."""
+    """A maze by contest rules, the same for the same seed."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -43,14 +43,14 @@ class RandomMaze(BaseModel):
 
 
 class Speeds(BaseModel):
-    """How fast to drive; what is not given is the mouse's own."""
+    """Speeds of the mouse; what is not given is its own."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    turn_speed_m_s: Positive | None = Field(default=None, description="along a curve")
-    top_speed_m_s: Positive | None = Field(default=None, description="on straights")
-    acceleration_m_s2: Positive | None = Field(default=None, description="on straights")
-    jerk_m_s3: Positive | None = Field(default=None, description="on straights")
+    turn_speed_m_per_s: Positive | None = Field(default=None, description="along a curve")
+    top_speed_m_per_s: Positive | None = Field(default=None, description="on straights")
+    acceleration_m_per_s2: Positive | None = Field(default=None, description="on straights")
+    jerk_m_per_s3: Positive | None = Field(default=None, description="on straights")
     pivot_time_s: Positive | None = Field(default=None, description="of a quarter turn on the spot")
 
     def over(self, usual: SpeedProfile) -> SpeedProfile:
@@ -86,8 +86,8 @@ class MouseAssembly(Assembly):
     wall_thickness_m: Positive = Field(0.012, description="of walls and posts")
     seed: Seed | None = Field(None, description="of the sensors' noise")
     range_noise_m: NotNegative | None = Field(None, description="of the range sensors")
-    gyro_noise_rad_s: NotNegative | None = Field(None, description="of the gyro")
-    gyro_bias_rad_s: float | None = Field(None, description="of the gyro, constant")
+    gyro_noise_rad_per_s: NotNegative | None = Field(None, description="of the gyro")
+    gyro_bias_rad_per_s: float | None = Field(None, description="of the gyro, constant")
     wheel_radius_ratio: Annotated[list[Positive], Field(min_length=2, max_length=2)] = Field(
         [1.0, 1.0], description="left and right, over the radius that the brain believes in"
     )
@@ -111,12 +111,11 @@ class MouseAssembly(Assembly):
             words = f"no motor {self.motor!r}{near} (see `mime list motors`)"
             raise InputError(words, place=("motor",))
         maze = self._maze(surroundings)
-        own = {"type", "maze", "cell_size_m", "wall_thickness_m", "seed", "tick_s"}
+        own = {"type", "maze", "cell_size_m", "wall_thickness_m", "seed"}
         graph = build_mouse(
             maze,
             **self.model_dump(exclude={*own, "explore", "race"}),
             timestep=surroundings.timestep,
-            tick=self.tick_s,
             seed=surroundings.seed if self.seed is None else self.seed,
             explore=_keyed("explore", lambda: self.explore.over(EXPLORE)),
             race=_keyed("race", lambda: self.race.over(RACE)),
@@ -142,7 +141,7 @@ class MouseAssembly(Assembly):
 
 
 def _keyed(key: str, make: Callable[[], Any]) -> Any:
-    """What `make` makes, or its refusal as one of a key."""
+    """What `make` returns; its refusal is blamed on a key."""
     try:
         return make()
     except InputError:

@@ -18,7 +18,8 @@ from mime.core.parameters import Parameterised
 from mime.core.spec import ParameterSpec
 
 GROUP = "mime.nodes"
-_PACKAGES = ("mime.nodes", "mime.control")
+_PACKAGES = ("mime.nodes", "mime.mouse")
+"""Where MIME's own nodes live; a test finds one that lives elsewhere."""
 
 
 @cache
@@ -36,7 +37,7 @@ def own_types() -> dict[str, type[Node]]:
 
 
 def plugged_types() -> dict[str, EntryPoint]:
-    """Entry points of other packages' nodes, not yet loaded. MIME's own names win."""
+    """Entry points of other packages' nodes, still to be loaded. MIME's own names win."""
     return {
         entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in own_types()
     }
@@ -82,7 +83,7 @@ class Argument:
     default: Any
     annotation: Any
     spec: ParameterSpec | None
-    """Unit and range, of a physical parameter."""
+    """Unit and range, where it is a physical parameter."""
 
     @property
     def is_file(self) -> bool:

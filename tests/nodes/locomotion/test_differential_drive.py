@@ -10,11 +10,12 @@ import pytest
 from compiling import QUICK
 from mime.core.node import InputError, ParameterError
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
-from mime.nodes.locomotion.rolling import BodyVelocity, Pose, advance, sinc
+from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose, move_along_arc, sinc
 from mime.running.graph import GraphManager
 
 R, W, G = 0.0145, 0.053, 9.80665
 M, IZ, JW = 0.1, 1.3e-4, 2e-6
+WHEELS = {"wheel_radius_m": R, "track_width_m": W}
 BODY = {
     "mass_kg": M,
     "yaw_inertia_kg_m2": IZ,
@@ -24,11 +25,11 @@ BODY = {
 
 
 def kinematic(**changes):
-    return DifferentialDriveNode("mouse", 1e-3, **changes)
+    return DifferentialDriveNode("mouse", 1e-3, **(WHEELS | changes))
 
 
 def dynamic(dt=1e-3, **changes):
-    return DifferentialDriveNode("mouse", dt, **(BODY | changes))
+    return DifferentialDriveNode("mouse", dt, **(WHEELS | BODY | changes))
 
 
 @jax.jit
@@ -145,7 +146,7 @@ def test_value_and_gradient_are_continuous_through_straight(precision):
     def moved(wheels):
         v, w = 0.5 * R * (wheels[0] + wheels[1]), R * (wheels[0] - wheels[1]) / W
         zero = jnp.zeros_like(v)
-        pose = advance(Pose(zero, zero, zero + 0.3), BodyVelocity(v, zero, w), 0.1)
+        pose = move_along_arc(PlanarPose(zero, zero, zero + 0.3), BodyVelocity(v, zero, w), 0.1)
         return jnp.stack([pose.x, pose.y])
 
     value, slope = jax.jit(moved), jax.jit(jax.jacfwd(moved))
@@ -310,8 +311,11 @@ def test_motors_drive_the_mouse_in_a_graph():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model": "magic"}, "model must be kinematic or dynamic, got 'magic'"),
-        ({"model": "dynamic"}, "needs mass_kg, yaw_inertia_kg_m2, wheel_inertia_kg_m2"),
+        ({"model": "magic"}, "model must be one of 'kinematic', 'dynamic', got 'magic'"),
+        (
+            {"model": "dynamic"},
+            r"(?s)mass_kg is missing.*yaw_inertia_kg_m2 is.*wheel_inertia_kg_m2 is",
+        ),
         ({"mass_kg": 0.1}, "mass_kg belongs to model='dynamic'"),
         ({"friction_coefficient": 1.0}, "friction_coefficient belongs to model='dynamic'"),
         ({"wheel_radius_m": 0.0}, "wheel_radius_m must be > 0 m, got 0"),

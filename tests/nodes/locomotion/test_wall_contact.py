@@ -9,14 +9,17 @@ import pytest
 
 from compiling import QUICK
 from mime.core.node import ParameterError
+from mime.mouse.body import OUTLINE_M, TRACK_WIDTH_M, WHEEL_RADIUS_M
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
-from mime.nodes.locomotion.outline import DEFAULT_OUTLINE_M
-from mime.nodes.locomotion.rolling import Pose
-from mime.nodes.locomotion.wall_contact import Walls, find_contacts, place
+from mime.nodes.locomotion.rolling import PlanarPose
+from mime.nodes.locomotion.wall_contact import Walls, find_contacts, place_outline
 from mime.running.graph import GraphManager
 
 CELL, THICKNESS = 0.18, 0.012
 MOUSE = {
+    "wheel_radius_m": WHEEL_RADIUS_M,
+    "track_width_m": TRACK_WIDTH_M,
+    "outline_m": OUTLINE_M,
     "mass_kg": 0.1,
     "yaw_inertia_kg_m2": 1.3e-4,
     "wheel_inertia_kg_m2": 2e-6,
@@ -73,7 +76,7 @@ def boxes(horizontal, vertical):
 
 def sampled_depth(horizontal, vertical, x, y, heading):
     """Largest depth over outline points 1 mm apart, by brute force over all boxes."""
-    outline = np.array(DEFAULT_OUTLINE_M)
+    outline = np.array(OUTLINE_M)
     following = np.roll(outline, -1, axis=0)
     points = np.concatenate(
         [
@@ -166,12 +169,14 @@ def test_the_contacts_are_those_of_a_dense_sampling():
     x, y = rng.uniform(0, 3 * CELL, (2, 8_000))
     heading = rng.uniform(-np.pi, np.pi, 8_000)
     walls = Walls(jnp.asarray(horizontal), jnp.asarray(vertical), CELL, THICKNESS / 2)
-    outline = np.array(DEFAULT_OUTLINE_M)
+    outline = np.array(OUTLINE_M)
 
     @jax.jit
     @jax.vmap
     def ours(x, y, heading):
-        return jnp.max(find_contacts(walls, outline, place(outline, Pose(x, y, heading))).depth)
+        return jnp.max(
+            find_contacts(walls, outline, place_outline(outline, PlanarPose(x, y, heading))).depth
+        )
 
     theirs = sampled_depth(horizontal, vertical, x, y, heading)
     depth = np.asarray(ours(x, y, heading))
@@ -247,7 +252,7 @@ def test_wall_friction_slows_by_its_coefficient():
 
 
 def test_a_mouse_turns_on_the_spot_in_a_cell_and_holds_its_sensors():
-    outline = np.array(DEFAULT_OUTLINE_M)
+    outline = np.array(OUTLINE_M)
     assert np.max(np.hypot(*outline.T)) < 0.168 / 2
     sensors = [(0.055, 0), (0.035, 0.026), (0.04, 0.022), (-0.0256, 0.03)]
     step = np.roll(outline, -1, axis=0) - outline
@@ -301,10 +306,11 @@ def test_fluxes_tell_of_touching_and_a_graph_wires_the_pose():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"friction_coefficient": None}, "walls need friction_coefficient"),
-        ({"vertical_walls": None}, "come together"),
+        ({"friction_coefficient": None}, "friction_coefficient is missing"),
+        ({"vertical_walls": None}, "vertical_walls is missing"),
         ({"vertical_walls": np.ones((3, 3))}, r"got \(4, 8\) and \(3, 3\)"),
         ({"horizontal_walls": 2 * np.ones((4, 8))}, "horizontal_walls must be >= 0 and <= 1"),
+        ({"outline_m": None}, "outline_m is missing"),
         ({"outline_m": np.ones((4, 3))}, r"outline_m must be \(P, 2\)"),
         ({"outline_m": 0.05 * np.array([(1, 0), (0, 1), (-1, 0), (0, 0.5)])}, "convex"),
         ({"outline_m": 0.09 * np.array([(1, 0), (0, 1), (-1, 0), (0, -1)])}, "reaches 0.09 m"),

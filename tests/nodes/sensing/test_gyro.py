@@ -25,7 +25,12 @@ def measure(rates, **options):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"bandwidth_hz": 50.0, "bias_walk": 1e-3}, {"noise_density": 1e-4}]
+    "options",
+    [
+        {},
+        {"bandwidth_hz": 50.0, "bias_walk_rad_per_s_sqrt_s": 1e-3},
+        {"noise_density_rad_per_s_sqrt_hz": 1e-4},
+    ],
 )
 def test_metadata_is_whole(options):
     assert GyroNode("gyro", DT, **options).validate_mime_consistency() == []
@@ -57,27 +62,30 @@ def test_bandwidth_is_the_first_order_step_response(f):
 
 
 @pytest.mark.parametrize(
-    "options", [{"noise_rad_per_s": 0.02}, {"noise_density": 0.02 * (2 * DT) ** 0.5}]
+    "options",
+    [{"noise_rad_per_s": 0.02}, {"noise_density_rad_per_s_sqrt_hz": 0.02 * (2 * DT) ** 0.5}],
 )
 def test_noise_has_its_deviation_and_its_density_its_angle_walk(options):
     noise = measure(np.zeros(40_000), **options)
     assert np.std(noise) == pytest.approx(0.02, rel=0.02)  # 4 / sqrt(2 · 40000) and a margin
-    if "noise_density" in options:
+    if "noise_density_rad_per_s_sqrt_hz" in options:
         angles = DT * noise.reshape(400, 100).sum(axis=1)  # over 0.1 s
-        expected = options["noise_density"] ** 2 * 0.1 / 2
+        expected = options["noise_density_rad_per_s_sqrt_hz"] ** 2 * 0.1 / 2
         assert np.var(angles) == pytest.approx(expected, rel=0.3)  # 4 sqrt(2 / 400)
 
 
 def test_the_bias_walk_is_a_sum_of_independent_steps_of_k_root_dt():
-    steps = np.diff(measure(np.zeros(10_000), bias_walk=0.1))
+    steps = np.diff(measure(np.zeros(10_000), bias_walk_rad_per_s_sqrt_s=0.1))
     assert np.std(steps) == pytest.approx(0.1 * DT**0.5, rel=0.03)  # 4 / sqrt(2 · 10000)
     lagged = np.mean(steps[1:] * steps[:-1]) / np.var(steps)
     assert abs(lagged) < 0.04  # 4 / sqrt(10000), so the variance grows as K² t
-    assert not np.array_equal(steps, np.diff(measure(np.zeros(10_000), bias_walk=0.1, seed=1)))
+    assert not np.array_equal(
+        steps, np.diff(measure(np.zeros(10_000), bias_walk_rad_per_s_sqrt_s=0.1, seed=1))
+    )
 
 
 def test_noise_and_walk_are_independent():
-    gyro = GyroNode("gyro", DT, noise_rad_per_s=1.0, bias_walk=1.0)
+    gyro = GyroNode("gyro", DT, noise_rad_per_s=1.0, bias_walk_rad_per_s_sqrt_s=1.0)
     state, noise, drift = gyro.initial_state(), [], []
     for _ in range(300):
         state = gyro.update(state, {}, DT)
@@ -99,7 +107,13 @@ def test_single_precision_stays_single():
     single = lambda tree: jax.tree.map(  # noqa: E731
         lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree
     )
-    gyro = GyroNode("g", DT, noise_density=1e-3, bias_walk=1e-3, bandwidth_hz=30.0)
+    gyro = GyroNode(
+        "g",
+        DT,
+        noise_density_rad_per_s_sqrt_hz=1e-3,
+        bias_walk_rad_per_s_sqrt_s=1e-3,
+        bandwidth_hz=30.0,
+    )
     state = single(gyro).update(single(gyro.initial_state()), {}, DT)
     fluxes = single(gyro).compute_boundary_fluxes(state, {}, DT)
     assert fluxes["measured_turn_rate"].dtype == jnp.float32
@@ -108,7 +122,10 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"noise_density": 1.0, "noise_rad_per_s": 1.0}, "say the same thing; give one"),
+        (
+            {"noise_density_rad_per_s_sqrt_hz": 1.0, "noise_rad_per_s": 1.0},
+            "says the same as noise_rad_per_s. Give one",
+        ),
         ({"bandwidth_hz": 0.0}, "bandwidth_hz must be > 0 Hz, got 0"),
         ({"scale_error": -1.0}, "scale_error must be > -1"),
     ],

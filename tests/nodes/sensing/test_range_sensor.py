@@ -9,6 +9,7 @@ import pytest
 
 from compiling import QUICK
 from mime.core.node import ParameterError
+from mime.mouse.body import SENSOR_POSES
 from mime.nodes.sensing.infrared import adc_from_distance
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.ray_casting import crossings_within
@@ -21,7 +22,7 @@ AHEAD = [(0.0, 0.0, 0.0)]
 
 
 def sensor(**options):
-    return RangeSensorNode("range", 1e-3, *MAZE, **options)
+    return RangeSensorNode("range", 1e-3, *MAZE, **({"sensor_poses_body": SENSOR_POSES} | options))
 
 
 @jax.jit
@@ -201,7 +202,9 @@ def test_a_batch_holds_different_mazes_and_ranges():
 
     together = jax.vmap(read)(*walls, reach)
     for i in range(3):
-        alone = RangeSensorNode("r", 1e-3, walls[0][i], walls[1][i], max_range_m=reach[i])
+        alone = RangeSensorNode(
+            "r", 1e-3, walls[0][i], walls[1][i], SENSOR_POSES, max_range_m=reach[i]
+        )
         expected = alone.compute_boundary_fluxes({}, {"pose_world": POSE}, 1e-3)["reading"]
         np.testing.assert_allclose(together[i], expected, atol=1e-15)
 
@@ -223,12 +226,12 @@ def test_it_runs_in_a_graph():
         ({"sensor_poses_body": [0.0, 0.0, 0.0]}, r"must have shape \(S, 3\), got \(3,\)"),
         ({"horizontal_walls": np.ones((3, 3))}, r"got \(3, 3\) and \(3, 4\)"),
         ({"horizontal_walls": 2 * MAZE[0]}, "horizontal_walls must be >= 0 and <= 1"),
-        ({"bias_m": np.zeros(3)}, r"one per sensor, shape \(7,\); got \(3,\)"),
-        ({"ir_a_m": 1.2}, "needs ir_a_m, ir_b and ir_c_counts; got ir_a_m only"),
-        ({"noise_counts": 1.0}, "noise_counts is of an infrared sensor"),
+        ({"bias_m": np.zeros(3)}, r"one per sensor, shape \(7,\), got shape \(3,\)"),
+        ({"ir_a_m": 1.2}, "ir_b is missing. Give all of ir_a_m, ir_b, ir_c_counts"),
+        ({"noise_counts": 1.0}, "noise_counts belongs to an infrared sensor"),
         ({**IR, "ir_a_m": 0.1}, "max_range_m must be below ir_a_m"),
         ({"min_range_m": 0.2}, "min_range_m must be below max_range_m"),
-        ({"cell_m": 0.01}, "wall_thickness_m must be below cell_m"),
+        ({"cell_size_m": 0.01}, "wall_thickness_m must be below cell_size_m"),
         ({"max_range_m": "far"}, "max_range_m must be a number"),
         ({"adc_bits": 0}, "adc_bits must be 1 to 24, got 0"),
         ({"hold_steps": 0}, "hold_steps must be >= 1, got 0"),
@@ -236,11 +239,11 @@ def test_it_runs_in_a_graph():
     ],
 )
 def test_what_no_sensor_can_have_is_refused(options, message):
-    walls = {"horizontal_walls": MAZE[0], "vertical_walls": MAZE[1]}
+    sound = dict(zip(("horizontal_walls", "vertical_walls"), MAZE, strict=True))
     with pytest.raises(ParameterError, match=message):
-        RangeSensorNode("range", 1e-3, **(walls | options))
+        RangeSensorNode("range", 1e-3, **(sound | {"sensor_poses_body": SENSOR_POSES} | options))
 
 
 def test_a_longer_range_than_the_node_was_built_for_is_refused():
-    with pytest.raises(ParameterError, match="Build it anew"):
+    with pytest.raises(ParameterError, match="Build the node again"):
         sensor().with_params(max_range_m=1.0)

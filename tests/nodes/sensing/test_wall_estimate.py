@@ -8,7 +8,12 @@ import pytest
 from mime.nodes.sensing.wall_estimate import estimate_wall, front_wall
 
 BACK, FRONT = (-0.0256, 0.03, 1.48353), (0.035, 0.026, 1.3446)
-LENGTHS = {"cell": 0.18, "thickness": 0.012, "min_range": 0.01, "max_range": 0.15}
+LENGTHS = {
+    "cell_size_m": 0.18,
+    "wall_thickness_m": 0.012,
+    "min_range_m": 0.01,
+    "max_range_m": 0.15,
+}
 
 
 @pytest.mark.parametrize("yaw", [-0.3, 0.0, 0.2])
@@ -42,7 +47,7 @@ def test_gradients_agree_with_central_differences_and_are_finite_for_equal_point
 def test_the_front_wall_gives_the_place_along_the_cell(cells, offset, e):
     D = 0.084 - offset + 0.18 * cells
     reading = D / np.cos(e) - 0.055
-    found = front_wall((0.055, 0.0, 0.0), reading, **LENGTHS, heading_error=e)
+    found = front_wall((0.055, 0.0, 0.0), reading, **LENGTHS, heading_error_rad=e)
     assert float(found.axle_to_face) == pytest.approx(D, abs=1e-15)
     assert float(found.offset) == pytest.approx(offset, abs=1e-14)
     assert bool(found.valid) == (0.01 < reading < 0.15)

@@ -40,7 +40,7 @@ class ArticulatedInertia(NamedTuple):
     C: Matrix
 
     def with_mass(self, mass: MassMoments) -> "ArticulatedInertia":
-        """A rigid one added:  [[m 1, [h]×ᵀ], [[h]×, I]]."""
+        """The inertia plus that of a rigid body, [[m 1, [h]×ᵀ], [[h]×, I]]."""
         (A, B, C), m, I = self, mass.mass, mass.inertia()
         return ArticulatedInertia(
             symmetric(lambda i, j: add(A[i][j], m if i == j else 0.0)),
@@ -63,7 +63,7 @@ class ArticulatedInertia(NamedTuple):
         )
 
     def shifted(self, r: Vector) -> "ArticulatedInertia":
-        """About the origin of a parent in which this body's lies at r."""
+        """The inertia about the origin of the parent, in which this body's origin lies at r."""
         (A, B, C), rx = self, cross_matrix(r)
         B_p = B - A @ rx
         left, right = rx @ B_p, B.T @ rx
@@ -80,7 +80,7 @@ class Bodies(NamedTuple):
     tree_runs: list[Run]
     links: Links
     mass: MassMoments
-    """In world axes."""
+    """The moments of each link, in world axes."""
     U: Wrench
     D_inv: jax.Array
 
@@ -88,7 +88,7 @@ class Bodies(NamedTuple):
 def articulated_bodies(
     tree: KinematicTree, q: Float[Array, " joints"], diagonal: Float[Array, " joints"] | None
 ) -> Bodies:
-    """Of a tree without mimic joints. From the tips to the root,
+    """From the tips to the root of a tree without mimic joints,
 
     U_i = I_i S_i                                 wrench that moves joint i alone
     D_i = S_i · U_i + armature + diagonal
@@ -113,8 +113,10 @@ def articulated_bodies(
     return Bodies(tree_runs, links, mass, U, inverse_D)
 
 
-def accelerations(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WRENCH) -> jax.Array:
-    """M q̈ = tau - (what the wrenches p on the links take). From the tips to the root,
+def articulated_accelerations(
+    bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WRENCH
+) -> jax.Array:
+    """M q̈ = tau - (what the wrenches p on the links take): from the tips to the root,
 
         u_i = tau_i - S_i · p_i
         p_p += X_i (p_i + U_i D_i⁻¹ u_i)
@@ -148,7 +150,7 @@ def accelerations(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_W
 def bias_wrenches(
     bodies: Bodies, tree: KinematicTree, qd: Array, gravity_world: Array, F_ext: Array | None
 ) -> Wrench:
-    """p: what each link needs when q̈ = 0, less what it gets from outside."""
+    """The wrench p that each link needs when q̈ = 0, less what it gets from outside."""
     tree_runs, links, mass, *_ = bodies
     dtype = common_dtype(bodies, qd, gravity_world, F_ext)
     root = -Vector(unpack(gravity_world))

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.recursion import FEW_ENTRIES, goes_in_loops
+from mime.control.kinematics.recursion import MOST_UNROLLED_MASSES, use_loops
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
 from mime.control.kinematics.spatial import Frame, MassMoments, Motion
 from mime.control.kinematics.tree import (
@@ -54,7 +54,7 @@ def _with_carried(own: MassMoments, X: Frame, beyond: MassMoments) -> MassMoment
 
 
 def _powers(Ic: MassMoments, X: list[Frame], S: list[Motion]) -> list[Scalar]:
-    """Of the momentum that the first joint gives, at each joint from there to the root."""
+    """S_j · f at each joint from the first to the root, f the momentum that the first gives."""
     f, powers = Ic.momentum(S[0]), []
     for X_j, S_j in zip(X, S, strict=True):
         powers.append(f.power(S_j))
@@ -64,7 +64,7 @@ def _powers(Ic: MassMoments, X: list[Frame], S: list[Motion]) -> list[Scalar]:
 
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:
     """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
-    if goes_in_loops(tree, FEW_ENTRIES, q):
+    if use_loops(tree, MOST_UNROLLED_MASSES, q):
         return in_loops.mass_matrix(tree, q)
     M = composite_rigid_bodies(tree, joint_transforms(tree, q), link_mass_moments(tree))
     n = tree.num_joints

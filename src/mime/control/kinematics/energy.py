@@ -13,8 +13,9 @@ from mime.control.kinematics.tree import KinematicTree
 def kinetic_energy(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"]
 ) -> Float[Array, ""]:
-    """T = ½ q̇ᵀ M(q) q̇, rotors included. M q̇ is what the Newton-Euler algorithm gives for q̈ =
-    q̇ at rest.
+    """T = ½ q̇ᵀ M(q) q̇, rotors included.
+
+    M q̇ is what the Newton-Euler algorithm gives at rest for an acceleration q̈ = q̇.
     """
     rates = unpack(qd)
     momenta = unpack(rnea(tree, q, None, qd, np.zeros(3)))

@@ -2,7 +2,7 @@
 
 Most trees take the mass matrix with a sparse LᵀDL, unrolled: small ones in one piece, larger ones
 link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies.
-benchmarks/joints.py and benchmarks/parts.py measure where one becomes faster than the other.
+benchmarks/joints.py and benchmarks/parts.py measure which is faster.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,20 @@ import numpy as np
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.aba import Bodies, accelerations, articulated_bodies, bias_wrenches
+from mime.control.kinematics.aba import (
+    Bodies,
+    articulated_accelerations,
+    articulated_bodies,
+    bias_wrenches,
+)
 from mime.control.kinematics.crba import composite_rigid_bodies
 from mime.control.kinematics.ltdl import solve_ltdl
-from mime.control.kinematics.recursion import FEW_IN_ONE_PIECE, FEW_SOLVED, goes_in_loops, is_large
+from mime.control.kinematics.recursion import (
+    MOST_INLINED_SOLVES,
+    MOST_UNROLLED_SOLVES,
+    is_large,
+    use_loops,
+)
 from mime.control.kinematics.rnea import inverse_dynamics, unpack_wrenches
 from mime.control.kinematics.scalar import Array, add, pack, sub, unpack
 from mime.control.kinematics.spatial import Vector
@@ -31,7 +41,7 @@ from mime.xla.folding import Constants, jit_folding, split
 from mime.xla.keep_call import Call, inline, keep_call
 
 _DEEP = 12
-"""Links in a row from which on articulated bodies are faster."""
+"""Articulated bodies are faster for chains of more links than this."""
 
 
 def forward_dynamics(
@@ -45,20 +55,20 @@ def forward_dynamics(
 ) -> Float[Array, " joints"]:
     """M(q) q̈ = tau - c(q, q̇) - g(q) + Σ J_iᵀ F_i, solved for q̈.
 
-    `tau` is the whole torque on the joint, friction included. `diagonal` is added to that of M:
-    implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
+    `tau` is the whole torque on the joint, friction included. `diagonal` is added to the diagonal
+    of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    problem = Problem(tree, q, qd, tau, gravity_world, F_ext, diagonal)
+    given = DynamicsInputs(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     if not is_large(tree, 0, q, qd, tau):  # nothing to compile
-        return _by_mass_matrix(problem, inline)
-    if not is_large(tree, FEW_SOLVED, q, qd, tau):
-        return _of_small(*split(problem))
-    if not goes_in_loops(tree, FEW_SOLVED, q, qd, tau):
-        return _link_by_link(problem)
-    return _of_large(*split(problem))
+        return _by_mass_matrix(given, inline)
+    if not is_large(tree, MOST_UNROLLED_SOLVES, q, qd, tau):
+        return _of_small(*split(given))
+    if not use_loops(tree, MOST_UNROLLED_SOLVES, q, qd, tau):
+        return _link_by_link(given)
+    return _of_large(*split(given))
 
 
-class Problem(NamedTuple):
+class DynamicsInputs(NamedTuple):
     """The arguments of `forward_dynamics`."""
 
     tree: KinematicTree
@@ -72,9 +82,9 @@ class Problem(NamedTuple):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_small(constants: Constants, variables: list[Array]) -> Array:
-    """In one piece if it is very small, and in lanes of robots."""
+    """q̈ of a small tree: in one piece if it is very small or batched, else link by link."""
     in_one_piece = partial(_by_mass_matrix, call=inline)
-    if constants.merge(variables).tree.num_links <= FEW_IN_ONE_PIECE:
+    if constants.merge(variables).tree.num_links <= MOST_INLINED_SOLVES:
         return in_one_piece(constants.merge(variables))
     return _of_one_or_many(constants, variables, _link_by_link, in_one_piece)
 
@@ -83,28 +93,29 @@ def _of_small(constants: Constants, variables: list[Array]) -> Array:
 def _change_of_small(
     constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
 ) -> tuple[Array, Array]:
-    """Link by link: the derivative takes four times as many operations."""
+    """q̈ and its change, link by link: the derivative takes four times as many operations."""
     return jax.jvp(lambda x: _link_by_link(constants.merge(x)), variables, changes)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _of_large(constants: Constants, variables: list[Array]) -> Array:
-    """Link by link for one robot, unless it is deep; in loops for many, since lanes of robots take
-    minutes to compile unrolled.
+    """q̈ of a large tree: link by link for one robot, unless it is deep; in loops for many.
+
+    Unrolled, a batch of large robots takes minutes to compile.
     """
     if _is_deep(constants.merge(variables).tree):
         return by_articulated_bodies(constants.merge(variables))[0]
-    many = lambda problem: by_articulated_bodies(problem)[0]  # noqa: E731
+    many = lambda given: by_articulated_bodies(given)[0]  # noqa: E731
     return _of_one_or_many(constants, variables, _link_by_link, many)
 
 
 def _of_one_or_many(
     constants: Constants,
     variables: list[Array],
-    one: Callable[[Problem], Array],
-    many: Callable[[Problem], Array],
+    one: Callable[[DynamicsInputs], Array],
+    many: Callable[[DynamicsInputs], Array],
 ) -> Array:
-    """one(problem), and under `jax.vmap` the batched `many`."""
+    """one(given), and under `jax.vmap` the batched `many`."""
 
     @jax.custom_batching.custom_vmap
     def of_one(variables: list[Array]) -> Array:
@@ -122,12 +133,13 @@ def _of_one_or_many(
 def _change_of_large(
     constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
 ) -> tuple[Array, Array]:
-    """M δq̈ = -δ(ID(q, q̇, q̈) - tau) at a fixed q̈: the derivative of inverse dynamics, and a second
-    right side for the same M.
+    """M δq̈ = -δ(ID(q, q̇, q̈) - tau) at a fixed q̈.
+
+    The derivative is that of inverse dynamics, and then a second right side for the same M.
     """
-    problem = constants.merge(variables[0])
-    tree, q, *_, diagonal = problem
-    qdd, bodies = by_articulated_bodies(problem)
+    given = constants.merge(variables[0])
+    tree, q, *_, diagonal = given
+    qdd, bodies = by_articulated_bodies(given)
 
     def imbalance(variables: list[Array]) -> Array:
         tree, q, qd, tau, gravity_world, F_ext, diagonal = constants.merge(variables)
@@ -139,7 +151,7 @@ def _change_of_large(
         return force if diagonal is None else force + diagonal * x
 
     def solve(_: Callable, force: Array) -> Array:
-        return accelerations(bodies, force)
+        return articulated_accelerations(bodies, force)
 
     _, change = jax.jvp(imbalance, variables, changes)
     return qdd, jax.lax.custom_linear_solve(times_M, -change, solve, symmetric=True)
@@ -149,16 +161,16 @@ def _is_deep(tree: KinematicTree) -> bool:
     return max(len(path_to_root(tree, i)) for i in range(tree.num_links)) > _DEEP
 
 
-def by_articulated_bodies(problem: Problem) -> tuple[Array, Bodies]:
-    """In loops; the tree has no mimic joints."""
-    tree, q, qd, tau, gravity_world, F_ext, diagonal = problem
+def by_articulated_bodies(given: DynamicsInputs) -> tuple[Array, Bodies]:
+    """q̈ in loops, for a tree without mimic joints; and what was computed on the way."""
+    tree, q, qd, tau, gravity_world, F_ext, diagonal = given
     bodies = articulated_bodies(tree, q, diagonal)
     p = bias_wrenches(bodies, tree, qd, gravity_world, F_ext)
-    return accelerations(bodies, tau, p), bodies
+    return articulated_accelerations(bodies, tau, p), bodies
 
 
-def _by_mass_matrix(problem: Problem, call: Call) -> Array:
-    tree, q, qd, tau, gravity_world, F_ext, diagonal = problem
+def _by_mass_matrix(given: DynamicsInputs, call: Call) -> Array:
+    tree, q, qd, tau, gravity_world, F_ext, diagonal = given
     X = joint_transforms(tree, q, call)
     masses = link_mass_moments(tree)
     bias = inverse_dynamics(

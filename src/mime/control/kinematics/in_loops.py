@@ -6,9 +6,7 @@ the world's origin not even the shifts would be left, but there the inertia of a
 drowns in m r².)
 
 Small trees are faster unrolled, large ones in loops, since XLA's fusion evaluates again and again
-what unrolled links share (see `mime.xla`). Frames and Jacobians cross over first, then the mass
-matrix, then the bias: benchmarks/kinematics.py and benchmarks/joints.py measure where, and
-`recursion.py` has the thresholds.
+what unrolled links share (see `mime.xla`). benchmarks/kinematics.py measures where they cross.
 """
 
 from collections.abc import Sequence
@@ -19,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
 
-from mime.control.kinematics.motion import LinkMotion, moving
 from mime.control.kinematics.placement import Links, placed
 from mime.control.kinematics.recursion import (
     Run,
@@ -30,19 +27,21 @@ from mime.control.kinematics.recursion import (
     outward,
     runs,
     runs_to,
-    spread,
+    scattered,
 )
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
     IDENTITY,
     ZERO,
     Frame,
+    LinkMotion,
     MassMoments,
     Matrix,
     Motion,
     Vector,
     Wrench,
     acceleration_gradient,
+    link_motion,
     moments_about_origin,
 )
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask
@@ -51,12 +50,14 @@ from mime.control.kinematics.tree import KinematicTree, ancestor_mask
 def link_motions(
     links: Links, qd: Any, qdd: Any, root: Vector, dtype: DTypeLike, tree_runs: Sequence[Run]
 ) -> LinkMotion:
-    """`move_link` of all links, on a root that accelerates so. In world axes the motion of a link
-    is that of its parent and something more:  w_i = w_p + u q̇,  ẇ_i = ẇ_p + u q̈ + w_p × u q̇.
+    """w_i = w_p + u q̇,  ẇ_i = ẇ_p + u q̈ + w_p × u q̇: `rnea.move_link` of all links at once.
+
+    In world axes a link moves as its parent does and adds something to it. `root` is the
+    acceleration of the root.
     """
 
     def summed(part: Vector) -> Vector:
-        rows = stacked(part, len(links.array), dtype)
+        rows = stacked_rows(part, len(links.array), dtype)
         sums = outward(tree_runs, jnp.add, jnp.zeros(3, dtype), rows.T, dtype)
         return Vector(sums[:, k] for k in range(3))
 
@@ -67,12 +68,13 @@ def link_motions(
     w_dot = summed(w_dot_more)
     A_parent = acceleration_gradient(w_parent, w_dot - w_dot_more)
     a = summed(A_parent @ r + slide_dot + w_parent.cross(slide) * 2.0)
-    return moving(w, w_dot, a + root)
+    return link_motion(w, w_dot, a + root)
 
 
 def pseudo_inertias(tree: KinematicTree, links: Links, dtype: DTypeLike) -> jax.Array:
-    """J = [[S, h], [hᵀ, m]] of each link about its origin, the moments of `MassMoments`: in another
-    frame it is T J Tᵀ, T the 4x4 matrix of the frame.
+    """J = [[S, h], [hᵀ, m]] of each link about its origin, with the moments of `MassMoments`.
+
+    In another frame it is T J Tᵀ, where T is the 4x4 matrix of the frame.
     """
     m, c, I = (x.astype(dtype) for x in (tree.masses, tree.coms, tree.inertias))
     xp = np if all(isinstance(x, np.ndarray) for x in (m, c, I)) else jnp
@@ -90,20 +92,20 @@ def pseudo_inertias(tree: KinematicTree, links: Links, dtype: DTypeLike) -> jax.
 
 
 def mass_columns(J: jax.Array, dtype: DTypeLike) -> MassMoments:
-    """The moments in J."""
+    """The moments that J holds, as columns."""
     x = columns(J, dtype)
     return MassMoments(x[3][3], Vector(x[3][:3]), Matrix(Vector(row[:3]) for row in x[:3]))
 
 
 def link_masses(tree: KinematicTree, dtype: DTypeLike) -> MassMoments:
-    """About each link's origin, in its own axes: constants."""
+    """The moments about each link's origin, in its own axes: constants."""
     inertia = Matrix(map(Vector, columns(tree.inertias, dtype)))
     com = Vector(columns(tree.coms, dtype))
     return moments_about_origin(columns(tree.masses, dtype), com, inertia)
 
 
-def com_frames(tree: KinematicTree, links: Links, dtype: DTypeLike) -> Frame:
-    """Of the centre of mass in its link: a shift."""
+def com_shifts(tree: KinematicTree, links: Links, dtype: DTypeLike) -> Frame:
+    """The frame of each centre of mass in its link: a shift."""
     return Frame(IDENTITY, links.pose.R @ Vector(columns(tree.coms, dtype)))
 
 
@@ -115,8 +117,9 @@ def needed_wrenches(
     F_ext: Array | None,
     dtype: DTypeLike,
 ) -> Wrench:
-    """What each link needs to move so, less what it gets from outside. Its mass is constant in its
-    own axes: the motion is turned there, and the wrench back.
+    """The wrench that each link needs for its motion, less what it gets from outside.
+
+    A link's mass is constant in its own axes, so the motion is turned there and the wrench back.
     """
     R = links.pose.R
     w, w_dot, a = (R.T @ x for x in motion[:3])
@@ -127,9 +130,9 @@ def needed_wrenches(
 def wrenches_from_outside(
     tree: KinematicTree, links: Links, F_ext: Array, dtype: DTypeLike
 ) -> Wrench:
-    """At the centres of mass -> at the links' origins."""
+    """The outer wrenches, moved from the centres of mass to the links' origins."""
     F = columns(F_ext, dtype)
-    return com_frames(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
+    return com_shifts(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
 
 
 def inverse_dynamics(
@@ -148,7 +151,7 @@ def inverse_dynamics(
     motion = link_motions(links, rates, qdds, -Vector(unpack(gravity_world)), dtype, tree_runs)
     f = needed_wrenches(tree, links, link_masses(tree, dtype), motion, F_ext, dtype)
     f, S = at_root(links, f)
-    rows = six(f, tree.num_links, dtype).T
+    rows = six_rows(f, tree.num_links, dtype).T
     sums = inward(tree_runs, lambda x, y: 2 * (x + y,), jnp.zeros(6, dtype), rows, dtype)
     F = [sums[:, k] for k in range(6)]
     tau = Wrench(Vector(F[:3]), Vector(F[3:])).power(S)
@@ -162,8 +165,9 @@ def at_root(links: Links, f: Wrench) -> tuple[Wrench, Motion]:
 
 
 def mass_matrix(tree: KinematicTree, q: Array) -> jax.Array:
-    """Ic_p += X_i Ic_i,   f_i = Ic_i S_i,   M_ij = f_i · S_j  for j between the root and i, both
-    seen at the root.
+    """Ic_p += X_i Ic_i,   f_i = Ic_i S_i,   M_ij = f_i · S_j  for j between the root and i.
+
+    Both f_i and S_j are seen at the root.
     """
     dtype, tree_runs = common_dtype(tree, q), runs(tree.parent_idxs)
     links = placed(tree, q, dtype, tree_runs)
@@ -178,7 +182,7 @@ def mass_matrix(tree: KinematicTree, q: Array) -> jax.Array:
     bodies = pseudo_inertias(tree, links, dtype), r
     Ic = inward(tree_runs, join, jnp.zeros((4, 4), dtype), bodies, dtype)
     f, S = at_root(links, mass_columns(Ic, dtype).momentum(links.S))
-    M = six(f, tree.num_links, dtype).T @ six(S, tree.num_links, dtype)
+    M = six_rows(f, tree.num_links, dtype).T @ six_rows(S, tree.num_links, dtype)
     moves = ancestor_mask(tree)
     M = jnp.where(moves, M, jnp.where(moves.T, M.T, 0.0))
     return M + jnp.eye(tree.num_links, dtype=dtype) * jnp.asarray(tree.armature, dtype)[:, None]
@@ -190,7 +194,7 @@ def tip_jacobian(tree: KinematicTree, q: Array, link_idx: int, point_in_link: Ve
     links = placed(tree, q, dtype, path)
     p = jax.tree.map(lambda x: x[-1], links.pose).point(point_in_link)
     v, w = Frame(IDENTITY, p - links.pose.r).motion_of_child(links.S)
-    return spread(path, six(Motion(v, w), len(links.pose.r[0]), dtype), tree.num_links)
+    return scattered(path, six_rows(Motion(v, w), len(links.pose.r[0]), dtype), tree.num_links)
 
 
 def tip_acceleration(
@@ -206,11 +210,11 @@ def tip_acceleration(
     return jnp.stack([*(motion.a + motion.A @ (R @ point_in_link)), *motion.w_dot])
 
 
-def six(links: Motion | Wrench, num_links: int, dtype: DTypeLike) -> jax.Array:
-    """Columns -> one array of six rows, linear first."""
-    return stacked([x for part in links for x in part], num_links, dtype)
+def six_rows(links: Motion | Wrench, num_links: int, dtype: DTypeLike) -> jax.Array:
+    """Motions or wrenches as one array of six_rows rows, linear first."""
+    return stacked_rows([x for part in links for x in part], num_links, dtype)
 
 
-def stacked(columns: Sequence[Scalar], num_links: int, dtype: DTypeLike) -> jax.Array:
-    """As the rows of an array."""
+def stacked_rows(columns: Sequence[Scalar], num_links: int, dtype: DTypeLike) -> jax.Array:
+    """The columns of all links as the rows of an array."""
     return jnp.stack([jnp.broadcast_to(jnp.asarray(x, dtype), num_links) for x in columns])

@@ -7,7 +7,7 @@ from mime.xla.keep_call import Call, inline
 def solve_ltdl(M: list[list[Scalar]], b: list[Scalar], call: Call = inline) -> list[Scalar]:
     """M x = b by M = Lᵀ D L, from the tips to the root (Featherstone 2008, section 6.5).
 
-    `M` is its lower triangle. In this order a tree's zeros never fill in, and a constant 0 costs
+    `M` holds the lower triangle. In this order a tree's zeros never fill in, and a constant 0 costs
     nothing. (Joints that mimic others couple branches: there zeros may fill in.)
     """
     n = len(b)
@@ -41,7 +41,7 @@ def _eliminated(
     x_k: Scalar,
     x: list[Scalar],
 ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
-    """Row k, made a row of L, and what is left of the rows and of the right side above it."""
+    """Row k of L, and what elimination leaves of the rows and of the right side above it."""
     factors = [mul(entry, inverse_D) for entry in row]
     rows = [
         [sub(entry, mul(factor, other)) for entry, other in zip(entries, row, strict=False)]

@@ -33,19 +33,20 @@ class Links(NamedTuple):
     """Links in a configuration, in world axes."""
 
     array: jax.Array
-    """[R, p, r, axis] of each, of which the rest are the columns."""
+    """[R, p, r, axis] of each link; the other fields are its columns."""
     pose: Frame
-    """Of the link in the world."""
+    """The frame of the link in the world."""
     X: Frame
-    """Of the link in its parent: a shift."""
+    """The frame of the link in its parent: a shift."""
     S: Motion
-    """Of the link per unit of its joint's velocity."""
+    """The motion of the link per unit of its joint's velocity."""
 
 
 class Joints(NamedTuple):
-    """[R_i, r_i, r_i, R_i u_i] = fixed + turning cos(q) + across sin(q) + sliding q, in the
-    parent's axes: what the parent turns. Cosine and sine are operands of a loop, since XLA would
-    evaluate them once for each entry that they take part in.
+    """[R_i, r_i, r_i, R_i u_i] = fixed + turning cos(q) + across sin(q) + sliding q.
+
+    All are in the parent's axes, which the parent turns. Cosine and sine are operands of a loop,
+    since XLA would evaluate them once for each entry that they take part in.
     """
 
     fixed: jax.Array
@@ -58,8 +59,8 @@ class Joints(NamedTuple):
 
 
 def joints(tree: KinematicTree, q: Array, dtype: DTypeLike, width: int = 6) -> Joints:
-    """R_i = R_0 (u uᵀ + cos(q) (1 - u uᵀ) + sin(q) [u]×)  if it turns,  r_i = r_0 + q R_0 u  if it
-    slides.
+    """R_i = R_0 (u uᵀ + cos(q) (1 - u uᵀ) + sin(q) [u]×)  of joints that turn,
+    r_i = r_0 + q R_0 u  of joints that slide.
     """
     T, u = tree.joint_frames.astype(dtype), tree.joint_axes_local.astype(dtype)
     R, r = T[:, :3, :3], T[:, :3, 3:]
@@ -132,11 +133,11 @@ def _slides(tree: KinematicTree) -> np.ndarray:
 
 
 def product(A: jax.Array, B: jax.Array) -> jax.Array:
-    """A B, A of three columns: not a `dot`, which XLA does not join with what is around it."""
+    """A B, where A has three columns; not by `dot`, which XLA does not fuse with other code."""
     return A[:, 0:1] * B[0:1] + A[:, 1:2] * B[1:2] + A[:, 2:3] * B[2:3]
 
 
 def _square(T: jax.Array) -> jax.Array:
-    """The last row of homogeneous matrices."""
+    """Homogeneous matrices: the last row is added."""
     last = jnp.array([[0.0, 0.0, 0.0, 1.0]], T.dtype)
     return jnp.concatenate([T, jnp.broadcast_to(last, (*T.shape[:-2], 1, 4))], axis=-2)

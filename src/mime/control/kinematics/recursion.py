@@ -1,8 +1,8 @@
 """Recursions over the links as loops of the compiled program, for trees too large to unroll.
 
 Unrolled, every link is compiled by itself, with the constants of its own joint folded. In a loop
-all links share one body, and a long chain compiles in seconds instead of minutes. The scalars
-of `scalar.py` are here arrays with one entry per link, their **columns**.
+all links share one body, and a long chain compiles in seconds instead of minutes. The scalars of
+`scalar.py` are arrays here with one entry per link, their **columns**.
 
 A loop goes along a **run** of links, each the only child of the one before: a chain is one run, and
 a branch begins another. (One loop over all links, with the parent's value fetched by its index,
@@ -26,32 +26,38 @@ from mime.xla.keep_call import keep_call
 
 T = TypeVar("T")
 
-FEW_FRAMES, FEW_ENTRIES, FEW_SOLVED, FEW_LINKS = 4, 6, 10, 16
-"""Links up to which a recursion is unrolled: for all frames or a Jacobian, for the mass matrix, for
-the forward dynamics of many robots, for the torques or the motion of one link. Measured by
-benchmarks/kinematics.py and benchmarks/joints.py.
-"""
-FEW_IN_ONE_PIECE = 6
-"""Links up to which the forward dynamics of one robot is unrolled without `keep_call`."""
+MOST_UNROLLED_FRAMES = 4
+"""All frames, or a Jacobian, are unrolled for at most this many links. The numbers come from
+`benchmarks/kinematics.py`."""
+MOST_UNROLLED_MASSES = 6
+"""The same for the mass matrix."""
+MOST_UNROLLED_SOLVES = 10
+"""The same for the forward dynamics of many robots."""
+MOST_UNROLLED_TORQUES = 16
+"""The same for the torques, or for the motion of one link."""
+MOST_INLINED_SOLVES = 6
+"""Up to this many links the forward dynamics of one robot is unrolled without `keep_call`."""
 
 
 def is_large(
     tree: KinematicTree, few: int, *arguments: Array | None, link_idx: int | None = None
 ) -> bool:
-    """Are the links, all or those up to one, more than a few, and is there something to compile?"""
+    """True when the links (all, or those that carry `link_idx`) are more than `few` and there is an
+    array to compile for.
+    """
     links = tree.num_links if link_idx is None else len(path_to_root(tree, link_idx))
     return links > few and any(isinstance(x, jax.Array) for x in arguments)
 
 
-def goes_in_loops(
+def use_loops(
     tree: KinematicTree, few: int, *arguments: Array | None, link_idx: int | None = None
 ) -> bool:
-    """If it is large; mimic joints need the unrolled form."""
+    """True when the tree is large and has no mimic joints, which need the unrolled form."""
     return tree.num_links == tree.num_joints and is_large(tree, few, *arguments, link_idx=link_idx)
 
 
 class Run(NamedTuple):
-    """Links `start` to `stop` - 1, hanging on the last link of another run (-1: on the root)."""
+    """Links `start` to `stop` - 1, which hang on the last link of another run (-1: on the root)."""
 
     start: int
     stop: int
@@ -85,14 +91,14 @@ def runs_to(parent_idxs: tuple[int, ...], link_idx: int) -> list[Run]:
 
 
 def of_runs(tree_runs: Sequence[Run], links: T) -> T:
-    """The columns of the links in these runs alone."""
+    """The columns of those links that are in these runs."""
     varying, constant = eqx.partition(links, eqx.is_array)
     parts = [jax.tree.map(lambda x, run=run: x[run.start : run.stop], varying) for run in tree_runs]
     return eqx.combine(_joined(parts), constant)
 
 
-def spread(tree_runs: Sequence[Run], rows: jax.Array, num_links: int) -> jax.Array:
-    """Rows of the links in these runs -> rows of all links, 0 for the others."""
+def scattered(tree_runs: Sequence[Run], rows: jax.Array, num_links: int) -> jax.Array:
+    """Rows with one entry per link of these runs, widened to all links by zeros."""
     parts, done, column = [], 0, 0
     for start, stop, _ in tree_runs:
         parts += [jnp.zeros((len(rows), start - done), rows.dtype)]
@@ -114,7 +120,7 @@ def columns(array: Array, dtype: DTypeLike) -> Any:
 
 
 def common_dtype(*values: Any) -> DTypeLike:
-    """Of all the JAX arrays among the given ones; constants do not count."""
+    """The dtype that all JAX arrays among the values share; constants do not count."""
     arrays = (x for x in jax.tree.leaves(values) if isinstance(x, jax.Array))
     return jnp.result_type(jnp.float32, *arrays)
 
@@ -126,7 +132,7 @@ def outward(
     links: Any,
     dtype: DTypeLike,
 ) -> T:
-    """value_i = step(value_parent, link_i), from the root to the tips; the columns of all."""
+    """value_i = step(value_parent, link_i), from the root to the tips; returns all, as columns."""
     ends, parts = [_arrays(root, dtype)], []
     for run in tree_runs:
         end, values = _along(
@@ -148,8 +154,9 @@ def inward(
     links: Any,
     dtype: DTypeLike,
 ) -> Any:
-    """share_i, kept_i = step(Σ share_children, link_i), from the tips, where the sum is `tip`, to
-    the root; the columns of all that is kept.
+    """share_i, kept_i = step(Σ share_children, link_i), from the tips to the root.
+
+    At the tips the sum is `tip`. Returns all that is kept, as columns.
     """
     shares, parts = [_arrays(tip, dtype)] * (len(tree_runs) + 1), []
     for k, run in reversed(list(enumerate(tree_runs))):

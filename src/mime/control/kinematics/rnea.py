@@ -7,16 +7,18 @@ upwards.
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.motion import LinkMotion, move_link, moving
-from mime.control.kinematics.recursion import FEW_LINKS, goes_in_loops
+from mime.control.kinematics.recursion import MOST_UNROLLED_TORQUES, use_loops
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
 from mime.control.kinematics.spatial import (
     ZERO,
     Frame,
+    LinkMotion,
     MassMoments,
     Matrix,
+    Motion,
     Vector,
     Wrench,
+    link_motion,
 )
 from mime.control.kinematics.tree import (
     KinematicTree,
@@ -28,6 +30,25 @@ from mime.control.kinematics.tree import (
 from mime.xla.keep_call import Call, inline
 
 
+def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
+    """A link's motion from its parent's:
+
+        w_i  = Rᵀ w_p + u q̇
+        ẇ_i  = Rᵀ ẇ_p + u q̈ + w_i × u q̇
+        a_i  = Rᵀ (a_p + A_p r)                       with A = [ẇ]× + [w]×[w]×
+
+    for a revolute joint; a prismatic one leaves w and ẇ alone and adds u q̈ + 2 w_i × u q̇ to a_i
+    (Coriolis).
+    """
+    R, r = X
+    w, w_dot, a = R.T @ parent.w, R.T @ parent.w_dot, R.T @ (parent.a + parent.A @ r)
+    velocity, acceleration = S * qd, S * qdd
+    w_dot = w_dot + acceleration.angular + w.cross(velocity.angular)
+    w = w + velocity.angular
+    a = a + acceleration.linear + w.cross(velocity.linear) * 2.0
+    return link_motion(w, w_dot, a)
+
+
 def link_motions(
     tree: KinematicTree,
     X: list[Frame],
@@ -37,7 +58,7 @@ def link_motions(
     call: Call = inline,
 ) -> list[LinkMotion]:
     """The outward pass, from the root to the tips."""
-    root = moving(ZERO, ZERO, root_acceleration)
+    root = link_motion(ZERO, ZERO, root_acceleration)
     motions: list[LinkMotion] = []
     for i, S in enumerate(joint_motions(tree)):
         parent = tree.parent_idxs[i]
@@ -50,10 +71,9 @@ def link_motions(
 def joint_torques(
     tree: KinematicTree, X: list[Frame], wrenches: list[Wrench], call: Call = inline
 ) -> list[Scalar]:
-    """The inward pass, from the tips to the root: what each joint carries of the wrenches its
-    links need.
+    """tau_i = S_i · f_i,   f_p += X_i f_i: the inward pass, from the tips to the root.
 
-    tau_i = S_i · f_i,        f_p += X_i f_i
+    f_i is the wrench that link i and all links beyond it need.
     """
     f = list(wrenches)
     tau: list[Scalar] = [0.0] * tree.num_links
@@ -102,10 +122,10 @@ def rnea(
 ) -> Float[Array, " joints"]:
     """τ = M(q) q̈ + c(q, q̇) + g(q) - Σ J_iᵀ F_i: the torques that make the robot move so.
 
-    `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] a link, in the root's
+    `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
     axes, at the link's centre of mass. Joint friction is not included; the armature is.
     """
-    if goes_in_loops(tree, FEW_LINKS, q, qd, qdd):
+    if use_loops(tree, MOST_UNROLLED_TORQUES, q, qd, qdd):
         return in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext)
     return pack(
         inverse_dynamics(
@@ -141,12 +161,12 @@ def nonlinear_bias(
 
 
 def unpack_wrenches(F_ext: Array) -> list[Wrench]:
-    """Rows [F; M] -> wrenches."""
+    """The wrenches whose rows [F; M] an array holds."""
     return [Wrench(Vector(row[:3]), Vector(row[3:])) for row in unpack(F_ext)]
 
 
 def wrench_at_link_origin(R_world: Matrix, com: Vector, wrench: Wrench) -> Wrench:
-    """World axes at the centre of mass -> link axes at the link's origin."""
+    """A wrench in world axes at the centre of mass, seen in link axes at the link's origin."""
     force, moment = R_world.T @ wrench.force, R_world.T @ wrench.moment
     return Wrench(force, moment + com.cross(force))
 

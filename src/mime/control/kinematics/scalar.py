@@ -31,13 +31,13 @@ Array = jax.Array | np.ndarray
 
 @no_type_check
 def is_constant(x: Scalar) -> bool:
-    """Is x known while tracing?"""
+    """True when x is known while tracing."""
     return isinstance(x, float)
 
 
 @no_type_check
 def add(a: Scalar, b: Scalar) -> Scalar:
-    """Sum a + b: nothing is traced when one of them is an exact 0."""
+    """a + b; nothing is traced when one of them is an exact 0."""
     if is_constant(a) and a == 0.0:
         return b
     if is_constant(b) and b == 0.0:
@@ -47,7 +47,7 @@ def add(a: Scalar, b: Scalar) -> Scalar:
 
 @no_type_check
 def sub(a: Scalar, b: Scalar) -> Scalar:
-    """Difference a - b: nothing is traced when b is an exact 0."""
+    """a - b; nothing is traced when b is an exact 0."""
     if is_constant(b) and b == 0.0:
         return a
     if is_constant(a) and a == 0.0:
@@ -57,7 +57,7 @@ def sub(a: Scalar, b: Scalar) -> Scalar:
 
 @no_type_check
 def mul(a: Scalar, b: Scalar) -> Scalar:
-    """Product a·b: nothing is traced when one of them is an exact 0 or 1, a sign when it is -1."""
+    """a b; nothing is traced when one of them is an exact 0 or 1, a sign when it is -1."""
     if is_constant(b):
         a, b = b, a
     if is_constant(a):
@@ -78,16 +78,14 @@ def reciprocal(a: Scalar) -> Scalar:
 
 @no_type_check
 def cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:
-    """Both at once, of an angle in rad."""
+    """cos(angle) and sin(angle), of an angle in rad."""
     if is_constant(angle):
         return math.cos(angle), math.sin(angle)
     return jnp.cos(angle), jnp.sin(angle)
 
 
 def unpack(array: Any) -> Any:
-    """Nested lists of scalars, shaped like `array`: constants from NumPy (or numbers), variables
-    from JAX.
-    """
+    """The array as nested lists of scalars: constants from NumPy or numbers, variables from JAX."""
     if not isinstance(array, jax.Array):
         return np.asarray(array, dtype=float).tolist()
     if array.ndim == 0:
@@ -96,8 +94,7 @@ def unpack(array: Any) -> Any:
 
 
 def pack(scalars: Scalar | Sequence, *inputs: Any) -> Array:
-    """The array of nested `scalars`, of the dtype of `inputs`: the arrays that a public function
-    was given.
+    """The array of nested `scalars`, in the dtype of `inputs`, a public function's arguments.
 
     A result may be constant although the inputs are not (the mass of a slider): it is still a JAX
     array then, and still float32 when the inputs are.

@@ -281,10 +281,23 @@ def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> M
     return MassMoments(mass, h, second)
 
 
+class LinkMotion(NamedTuple):
+    """How a link moves: angular velocity, angular acceleration, acceleration of its origin."""
+
+    w: Vector
+    w_dot: Vector
+    a: Vector
+    A: Matrix
+    """A point p of the link accelerates by a + A p."""
+
+
+def link_motion(w: Vector, w_dot: Vector, a: Vector) -> LinkMotion:
+    """The motion with its A = [ẇ]× + [w]× [w]×."""
+    return LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
+
+
 def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
-    """A = [w_dot]× + [w]× [w]×: a point p of a turning body accelerates by A p relative to its
-    origin.
-    """
+    """A = [ẇ]× + [w]× [w]×: a point p of a turning body accelerates by A p against its origin."""
     x, y, z = w
     xx, yy, zz = mul(x, x), mul(y, y), mul(z, z)
     xy, xz, yz = mul(x, y), mul(x, z), mul(y, z)

@@ -30,7 +30,7 @@ class Visual(NamedTuple):
     """A shape to draw. Plain data: it takes no part in the dynamics."""
 
     frame_name: str
-    """The URDF link it belongs to; `tree.frame(name)` says where that link went."""
+    """The URDF link that it belongs to; `tree.frame(name)` says where that link is."""
     shape: str
     """box, cylinder, sphere, capsule or mesh."""
     size: tuple[float, ...]
@@ -42,7 +42,7 @@ class Visual(NamedTuple):
 
 
 class LinkFrame(NamedTuple):
-    """Where a URDF link went: rigidly on a moving link (-1: the root), at a fixed offset."""
+    """Where a URDF link is: fixed to a moving link (-1: the root), at an offset."""
 
     link_idx: int
     offset: Float[Array, "4 4"]
@@ -52,7 +52,7 @@ class KinematicTree(eqx.Module):
     """A tree of `num_links` moving links, driven by `num_joints` independent coordinates q.
 
     The two numbers differ only when joints mimic others. Links are sorted parents first. Arrays
-    are NumPy as parsed, hence constants that fold when JAX traces; replace one by a JAX array
+    are NumPy as parsed, so they are constants that fold when JAX traces; replace one by a JAX array
     (`eqx.tree_at`, `jax.grad`) and it is a variable.
     """
 
@@ -109,7 +109,7 @@ class KinematicTree(eqx.Module):
     frame_link_idxs: tuple[int, ...] = eqx.field(static=True)
     visuals: tuple[Visual, ...] = eqx.field(static=True)
     ignored: tuple[str, ...] = eqx.field(static=True)
-    """What the file says and MIME does not simulate."""
+    """Parts of the file that MIME does not simulate."""
 
     @property
     def num_joints(self) -> int:
@@ -153,7 +153,7 @@ class KinematicTree(eqx.Module):
 
 
 def ancestor_mask(tree: KinematicTree) -> Bool[np.ndarray, "links links"]:
-    """mask[i, j]: does the joint of link j move link i?  (j is i, or between i and the root)"""
+    """mask[i, j] is true when the joint of link j moves link i: j is i, or carries it."""
     mask = np.eye(tree.num_links, dtype=bool)
     for i, parent in enumerate(tree.parent_idxs):
         if parent >= 0:
@@ -162,7 +162,7 @@ def ancestor_mask(tree: KinematicTree) -> Bool[np.ndarray, "links links"]:
 
 
 def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
-    """The link and all that carry it."""
+    """The link and all links that carry it."""
     path = []
     while link_idx >= 0:
         path.append(link_idx)
@@ -171,7 +171,7 @@ def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
 
 
 def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
-    """Does the joint above this link slide?"""
+    """True when the joint above this link slides."""
     return tree.joint_types[link_idx] == JOINT_TYPE_PRISMATIC
 
 
@@ -181,12 +181,12 @@ def joint_axes(tree: KinematicTree) -> list[Vector]:
 
 
 def frame_from_matrix(rows: list) -> Frame:
-    """From the unpacked rows of a 4x4 homogeneous matrix."""
+    """The frame whose 4x4 homogeneous matrix has these unpacked rows."""
     return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
 
 
 def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Scalar]:
-    """What each link's joint gets of a velocity or acceleration of the coordinates."""
+    """The velocity or acceleration of each link's joint, from that of the coordinates."""
     multiplier = unpack(tree.mimic_multiplier)
     return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
 

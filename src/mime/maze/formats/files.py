@@ -36,10 +36,10 @@ def read_maze(
     goals: Goals = None,
     **dimensions: Any,
 ) -> Maze:
-    """The maze in a file. Its format is "mz", "text", "maz" or "num", told by suffix or contents.
+    """The maze in a file. Its format is "mz", "text", "maz" or "num", by suffix or contents.
 
-    `goals` where the file has none or others; `cell_size_m`, `wall_thickness_m` where they are not
-    those of the classic contest.
+    Give `goals` where the file has none or others, `cell_size_m` and `wall_thickness_m` where they
+    are not those of the classic contest.
     """
     path = Path(path)
     data = path.read_bytes()

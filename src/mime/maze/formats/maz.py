@@ -1,4 +1,4 @@
-"""`.maz`: one byte a cell."""
+"""`.maz`: one byte per cell."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""`.num`: one line of six integers a cell."""
+"""`.num`: one line of six integers per cell."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from mime.maze.maze import Maze
 
 
 def parse_num(text: str, goals: Goals = None, source: str = "<num>") -> Maze:
-    """`X Y N E S W` a line: x from the west, y from the south, then 1 for a wall and 0 for none.
+    """`X Y N E S W` per line: x from the west, y from the south, then 1 for a wall and 0 for none.
 
     Any size, in any order. The start is the south-west corner, facing north.
     """

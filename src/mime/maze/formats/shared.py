@@ -8,21 +8,21 @@ from mime.maze.maze import Maze
 
 Goals = Iterable[Cell] | None
 SIZE = 16
-"""Of the formats that have one size only."""
+"""Rows and columns in formats that have one size only."""
 
 
 def split_lines(text: str) -> list[str]:
-    """Without the blank ones at the end."""
+    """The lines of a text, without blank ones at its end."""
     lines = text.splitlines()
     while lines and not lines[-1].strip():
         lines.pop()
     return lines
 
 
-def build(source: str, locate: Callable[[Cell], str], build: Callable[[], Maze]) -> Maze:
+def build(source: str, locate: Callable[[Cell], str], make: Callable[[], Maze]) -> Maze:
     """The maze, or its refusal with the place in the file."""
     try:
-        return build()
+        return make()
     except MazeError as error:
         place = "" if error.cell is None else f"{locate(error.cell)}: "
         raise MazeError(f"{source}: {place}{error}", error.cell) from None
@@ -31,7 +31,7 @@ def build(source: str, locate: Callable[[Cell], str], build: Callable[[], Maze])
 def refuse_character(
     source: str, line: int, column: int, cell: Cell, character: str, known: str
 ) -> None:
-    """Say where it is, and what may stand there."""
+    """Refuse a character: say where it is, and what may stand there."""
     raise MazeError(
         f"{source}: line {line}, character {column}, cell {cell}: got {character!r}, expected "
         + " or ".join(repr(c) for c in known)
@@ -39,7 +39,7 @@ def refuse_character(
 
 
 def refuse_unless_sixteen(maze: Maze, name: str) -> None:
-    """For formats that have one size."""
+    """Refuse other mazes than 16 x 16, for formats that have that size only."""
     if (maze.rows, maze.cols) != (SIZE, SIZE):
         raise MazeError(
             f"{name} holds mazes of 16 x 16 cells, this one has {maze.rows} x {maze.cols}. Write "
@@ -48,7 +48,7 @@ def refuse_unless_sixteen(maze: Maze, name: str) -> None:
 
 
 def refuse_start(maze: Maze, name: str, start: Cell, heading: int) -> None:
-    """For formats that have one start."""
+    """Refuse another start, for formats that have one only."""
     if (maze.start, maze.start_heading) != (start, heading):
         raise MazeError(
             f"{name} holds mazes that start at {start} facing {HEADING_NAMES[heading]}, this one "
@@ -57,7 +57,7 @@ def refuse_start(maze: Maze, name: str, start: Cell, heading: int) -> None:
 
 
 def refuse_goals(maze: Maze, name: str) -> None:
-    """For formats that do not hold goals."""
+    """Refuse goals other than the centre, for formats that do not hold them."""
     if maze.goals != (centre := default_goals(maze.rows, maze.cols)):
         raise MazeError(
             f"{name} holds no goals: they are the centre, {centre}; this maze has {maze.goals}. "

@@ -1,4 +1,4 @@
-"""Smartmouse's `.mz`: walls drawn with two characters a cell."""
+"""Smartmouse's `.mz`: walls drawn with two characters per cell."""
 
 import numpy as np
 

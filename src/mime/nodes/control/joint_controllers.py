@@ -1,7 +1,7 @@
 """Controllers of an arm, as pure functions and as nodes.
 
 Angles are rad and torques N·m for a revolute joint, m and N for a prismatic one. Gravity is seen
-from the root link: of a base that stands rotated, turn it into that frame first.
+from the root link: for a base that stands rotated, turn it into that frame first.
 """
 
 import os
@@ -22,6 +22,7 @@ from mime.core.node import (
     NodeMeta,
     Output,
     ParameterError,
+    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -42,7 +43,7 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 def pd_controller(
     q: Joints, qd: Joints, q_des: Joints, qd_des: Joints, kp: PerJoint, kd: PerJoint
 ) -> Torques:
-    """τ = Kp (q_des - q) + Kd (q̇_des - q̇), gains one for all joints or one each."""
+    """τ = Kp (q_des - q) + Kd (q̇_des - q̇), with one gain for all joints or one per joint."""
     x, v, x_des, v_des, k, d = _arrays(q, qd, q_des, qd_des, kp, kd)
     return k * (x_des - x) + d * (v_des - v)
 
@@ -59,7 +60,7 @@ def pd_with_gravity_compensation(
 ) -> Torques:
     """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q)
 
-    At rest it ends exactly at q_des, whatever the positive gains, if it knows the masses right.
+    It comes to rest exactly at q_des, with any positive gains, if it knows the masses.
     """
     x, gravity = _arrays(_checked(tree, q), gravity_world)
     return pd_controller(q, qd, q_des, qd_des, kp, kd) + gravity_vector(tree, x, gravity)
@@ -92,7 +93,7 @@ def pi_controller(
     dt: Number,
     limit: Number | None = None,
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
-    """Output u = Kp e + Ki I',   I' = I + e dt;   returns u and I'.
+    """u = Kp e + Ki I',   I' = I + e dt;   returns u and I'.
 
     With a `limit`, |u| <= limit, and the integral stands still while it would push u further into
     the limit (anti-windup by conditional integration).
@@ -125,13 +126,13 @@ def _checked(tree: KinematicTree, q: Any) -> Any:
 
 
 class _JointController(Node):
-    """What controllers of an arm have in common: a tree, gains, limits, and no state."""
+    """The base of an arm's controllers: a tree, gains, limits, and no state."""
 
     tree: KinematicTree
     """The arm as the controller believes it to be."""
     kp: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
     kd: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
-    torque_limits: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
+    torque_limits_n_m: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
     gravity_world: Float[Array | np.ndarray, "3"] = parameter("m/s²", shape=(3,), folds=True)
     saturate_effort: bool = option()
 
@@ -143,21 +144,21 @@ class _JointController(Node):
         kp: Any,
         kd: Any,
         *,
-        torque_limits: Any = None,
+        torque_limits_n_m: Any = None,
         gravity_world: Any = STANDARD_GRAVITY,
         saturate_effort: bool = False,
     ):
         """Gains and limits: one for all joints, or (N,).
 
         tree             the arm, or the path of its URDF
-        torque_limits    the torques are clipped to plus and minus this; none when not given
+        torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link
         saturate_effort  clip to the URDF's effort limits too
         """
         self.name, self.timestep = name, timestep
         self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
         self.kp, self.kd = self._per_joint("kp", kp), self._per_joint("kd", kd)
-        self.torque_limits = self._per_joint("torque_limits", torque_limits)
+        self.torque_limits_n_m = self._per_joint("torque_limits_n_m", torque_limits_n_m)
         self.gravity_world, self.saturate_effort = gravity_world, saturate_effort
 
     def _per_joint(self, label: str, value: Any) -> Any:
@@ -165,10 +166,9 @@ class _JointController(Node):
             return None
         value = jnp.asarray(value, dtype=jnp.result_type(float))
         if value.shape not in ((), (self.num_joints,)):
-            raise ParameterError(
-                f"{type(self).__name__} {self.name!r}: {label} must be one number or one for each "
-                f"of {self.num_joints} joints, got shape {value.shape}"
-            )
+            expected = f"must be one number or one for each of {self.num_joints} joints"
+            problem = Problem((label,), f"{expected}, got shape {value.shape}")
+            raise ParameterError(f"{type(self).__name__} {self.name!r}", [problem])
         return jnp.broadcast_to(value, (self.num_joints,))
 
     @property
@@ -197,12 +197,12 @@ class _JointController(Node):
         return {}
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        """Nothing to remember."""
+        """The state stays empty."""
         return state
 
     def _limited(self, tau: Any) -> State:
         for bound in (
-            self.torque_limits,
+            self.torque_limits_n_m,
             self.tree.effort_limits if self.saturate_effort else None,
         ):
             if bound is not None:
@@ -223,7 +223,7 @@ class _JointController(Node):
 
 _ASSUMPTIONS = (
     "The controller's tree is the arm's: masses it does not know become errors.",
-    "Angles and velocities are measured without error or delay, but for that of the edge.",
+    "Angles and velocities are measured without error or delay, except that of the edge.",
 )
 _LIMITATIONS = (
     "Angle errors are not wrapped: a continuous joint unwinds its full turns.",
@@ -243,7 +243,7 @@ class JointPDNode(_JointController):
         stability="experimental",
         summary="PD control of every joint, with gravity compensation.",
         equations=(r"\tau = K_p (q_d - q) + K_d (\dot q_d - \dot q) + g(q)",),
-        discretisation=("Evaluated once a step, held over the next one.",),
+        discretisation=("The torque is evaluated once per step and held over the next one.",),
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,
@@ -287,7 +287,7 @@ class ComputedTorqueNode(_JointController):
             r"e = q_d - q",
             r"\ddot e + K_d \dot e + K_p e = 0",
         ),
-        discretisation=("Evaluated once a step, held over the next one.",),
+        discretisation=("The torque is evaluated once per step and held over the next one.",),
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,

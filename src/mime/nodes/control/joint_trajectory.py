@@ -1,14 +1,10 @@
-"""Trajectories of all joints of an arm, synchronised, with S-curve timing."""
+"""MIME-NODE-113: a trajectory of an arm's joints as targets for their controller."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Float, Real
+from jaxtyping import Array, Float
 
-from mime.control.s_curve import JointTargets, Number, SCurve, check_limits, s_curve
+from mime.control.trajectories import JointTrajectory, checked_waypoints, waypoint_trajectory
 from mime.core.node import (
     Input,
     Mapped,
@@ -22,88 +18,6 @@ from mime.core.node import (
     Values,
     parameter,
 )
-
-Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
-PerJoint = Number | Joints
-
-
-class JointTrajectory(eqx.Module):
-    """q(t), q̇(t), q̈(t) through waypoints, at rest in each; see `joint_trajectory`."""
-
-    waypoints: Float[Array, "waypoints joints"]
-    profiles: SCurve
-    """Of every move and joint, each as fast as it alone could be."""
-    move_durations: Float[Array, " moves"]
-
-    @property
-    def duration(self) -> Scalar:
-        return jnp.sum(self.move_durations)
-
-    def __call__(self, t: Number) -> JointTargets:
-        """The targets after t seconds; before 0 at the first waypoint, in the end at the last."""
-        return _follow(self, t)
-
-
-@jax.jit
-def _follow(trajectory: JointTrajectory, t: Number) -> JointTargets:
-    t = jnp.asarray(t, trajectory.waypoints.dtype)
-    starts = jnp.cumsum(trajectory.move_durations) - trajectory.move_durations
-    k = jnp.sum(t >= starts[1:])
-    T = trajectory.move_durations[k]
-    profile = jax.tree.map(lambda leaf: leaf[k], trajectory.profiles)
-    own = jnp.sum(profile.segment_times, axis=-1)
-    rate = jnp.where(T > 0, own / jnp.where(T > 0, T, 1.0), 0.0)
-    x, v, a = jax.vmap(lambda curve, s: curve(s))(profile, (t - starts[k]) * rate)
-    return JointTargets(trajectory.waypoints[k] + x, rate * v, rate**2 * a)
-
-
-def joint_trajectory(
-    q_start: Joints, q_goal: Joints, v_max: PerJoint, a_max: PerJoint, j_max: PerJoint
-) -> JointTrajectory:
-    """q_i(t) = q_start_i + x_i(t T_i/T),  T = max T_i: all joints start and stop together.
-
-    x_i is the S-curve of joint i alone and T_i its duration, so stretched in time no joint exceeds
-    its limits and the slowest one meets them. Limits are given once for all or per joint.
-    """
-    return waypoint_trajectory([q_start, q_goal], v_max, a_max, j_max)
-
-
-def waypoint_trajectory(
-    waypoints: Real[ArrayLike, "waypoints joints"] | Sequence[Joints],
-    v_max: PerJoint,
-    a_max: PerJoint,
-    j_max: PerJoint,
-) -> JointTrajectory:
-    """`joint_trajectory` from each waypoint to the next, at rest in each."""
-    check_limits(v_max=v_max, a_max=a_max, j_max=j_max)
-    if isinstance(waypoints, Sequence):
-        waypoints = jnp.stack([jnp.asarray(q) for q in waypoints])
-    dtype = jnp.result_type(float, waypoints)
-    q = jnp.asarray(waypoints, dtype)
-    if q.ndim != 2 or len(q) < 2:
-        raise ParameterError(f"waypoints must have shape (at least 2, joints), got {q.shape}")
-    v, a, j = (
-        _per_joint(name, limit, q[0])
-        for name, limit in (("v_max", v_max), ("a_max", a_max), ("j_max", j_max))
-    )
-    return _plan(q, v, a, j)
-
-
-@jax.jit
-def _plan(q: Array, v: Array, a: Array, j: Array) -> JointTrajectory:
-    over_joints = jax.vmap(s_curve)
-    profiles = jax.vmap(over_joints, in_axes=(0, None, None, None))(q[1:] - q[:-1], v, a, j)
-    return JointTrajectory(q, profiles, jnp.max(jnp.sum(profiles.segment_times, -1), -1))
-
-
-def _per_joint(name: str, limit: Any, q: Array) -> Array:
-    value = jnp.asarray(limit, q.dtype)
-    if value.shape not in ((), q.shape):
-        raise ParameterError(
-            f"{name} must be one number or one for each of {len(q)} joints, got shape {value.shape}"
-        )
-    return jnp.broadcast_to(value, q.shape)
-
 
 CLOCK = {
     "elapsed_time": Output((), "s", "t since the start"),
@@ -149,7 +63,7 @@ class JointTrajectoryNode(Node):
         ),
         validated_ranges=(
             ValidatedRange("num_joints", 1, 7, ""),
-            ValidatedRange("velocity_limits", 0.05, 10.0, "rad/s"),
+            ValidatedRange("velocity_limits_rad_per_s", 0.05, 10.0, "rad/s"),
         ),
         references=(
             "Biagiotti, L., Melchiorri, C. (2008). Trajectory Planning for Automatic Machines and "
@@ -157,48 +71,66 @@ class JointTrajectoryNode(Node):
         ),
         implementation=(
             Mapped("x_i", "mime.control.s_curve.s_curve"),
-            Mapped("q_i(t)", "mime.nodes.control.joint_trajectory.waypoint_trajectory"),
+            Mapped("q_i(t)", "mime.control.trajectories.waypoint_trajectory"),
         ),
     )
 
-    waypoints: Float[Array, "waypoints joints"] = parameter("rad", shape=None)
-    velocity_limits: Float[Array, " joints"] = parameter("rad/s", shape=None, above=0.0)
-    acceleration_limits: Float[Array, " joints"] = parameter("rad/s²", shape=None, above=0.0)
-    jerk_limits: Float[Array, " joints"] = parameter("rad/s³", shape=None, above=0.0)
+    waypoints_rad: Float[Array, "waypoints joints"] = parameter("rad", shape=None)
+    velocity_limits_rad_per_s: Float[Array, " joints"] = parameter("rad/s", shape=None, above=0.0)
+    acceleration_limits_rad_per_s2: Float[Array, " joints"] = parameter(
+        "rad/s²", shape=None, above=0.0
+    )
+    jerk_limits_rad_per_s3: Float[Array, " joints"] = parameter("rad/s³", shape=None, above=0.0)
 
     def __init__(
         self,
         name: str,
         timestep: float,
-        waypoints: Any,
-        velocity_limits: Any,
-        acceleration_limits: Any,
-        jerk_limits: Any,
+        waypoints_rad: Any,
+        velocity_limits_rad_per_s: Any,
+        acceleration_limits_rad_per_s2: Any,
+        jerk_limits_rad_per_s3: Any,
     ):
-        """`waypoints`: (2 or more, N), the first one at t = 0; limits: one for all, or (N,)."""
-        limits = (velocity_limits, acceleration_limits, jerk_limits)
-        trajectory = waypoint_trajectory(waypoints, *limits)
-        self.name, self.timestep, self.waypoints = name, timestep, trajectory.waypoints
-        self.velocity_limits, self.acceleration_limits, self.jerk_limits = (
-            jnp.broadcast_to(jnp.asarray(limit), self.waypoints.shape[1:]) for limit in limits
-        )
+        """Limits: one for all joints, or (N,). Prismatic joints count in m instead of rad.
+
+        waypoints_rad                   (2 or more, N); the first one at t = 0
+        velocity_limits_rad_per_s       the fastest that a joint may turn
+        acceleration_limits_rad_per_s2  the fastest that its speed may change
+        jerk_limits_rad_per_s3          the fastest that its acceleration may change
+        """
+        self.name, self.timestep = name, timestep
+        try:
+            q, v, a, j = checked_waypoints(
+                "waypoints_rad",
+                waypoints_rad,
+                velocity_limits_rad_per_s=velocity_limits_rad_per_s,
+                acceleration_limits_rad_per_s2=acceleration_limits_rad_per_s2,
+                jerk_limits_rad_per_s3=jerk_limits_rad_per_s3,
+            )
+        except ParameterError as error:
+            raise ParameterError(f"JointTrajectoryNode {name!r}", error.problems) from None
+        self.waypoints_rad, self.velocity_limits_rad_per_s = q, v
+        self.acceleration_limits_rad_per_s2, self.jerk_limits_rad_per_s3 = a, j
 
     @property
     def num_joints(self) -> int:
         """N."""
-        return self.waypoints.shape[1]
+        return self.waypoints_rad.shape[1]
 
     @property
     def trajectory(self) -> JointTrajectory:
         """The whole motion as a function of time."""
         return waypoint_trajectory(
-            self.waypoints, self.velocity_limits, self.acceleration_limits, self.jerk_limits
+            self.waypoints_rad,
+            self.velocity_limits_rad_per_s,
+            self.acceleration_limits_rad_per_s2,
+            self.jerk_limits_rad_per_s3,
         )
 
     @property
     def first_joint_angles(self) -> Float[Array, " joints"]:
         """Where the arm should be at t = 0."""
-        return self.waypoints[0]
+        return self.waypoints_rad[0]
 
     def boundary_input_spec(self) -> dict[str, Input]:
         return {}

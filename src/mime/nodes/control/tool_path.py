@@ -9,9 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime._text import quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.s_curve import check_limits
-from mime.control.tool_path import ToolPath, circular_leg, straight_legs, tool_path
+from mime.control.tool_path import (
+    PathSegment,
+    ToolPath,
+    circular_segment,
+    straight_segments,
+    tool_path,
+)
 from mime.core.node import (
     Input,
     Mapped,
@@ -19,6 +26,7 @@ from mime.core.node import (
     NodeMeta,
     Output,
     ParameterError,
+    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -29,7 +37,7 @@ from mime.core.pose import IDENTITY_POSE
 from mime.nodes.control.joint_trajectory import CLOCK, tick
 
 _SAMPLES = 256
-"""Of a path, to look for joints that would have to turn too fast."""
+"""Times per segment at which the joints' speeds are checked against their limits."""
 
 
 class ToolPathNode(Node):
@@ -51,12 +59,13 @@ class ToolPathNode(Node):
             r"|\dot s| \le v, \quad |\ddot s| \le a, \quad |\dddot s| \le j",
         ),
         discretisation=(
-            "Inverse kinematics at 49 knots a leg, when the node is made; cubic splines between.",
+            "Inverse kinematics is solved at 49 knots per segment when the node is made; cubic "
+            "splines join them.",
             r"t_{n+1} = t_n + \Delta t; S-curves and splines are evaluated in closed form.",
         ),
         assumptions=(
             "The tool keeps the orientation that it has in the posture.",
-            "Every leg begins and ends at rest.",
+            "Every segment begins and ends at rest.",
         ),
         limitations=(
             "Corners are not rounded: the tool stops in each.",
@@ -89,10 +98,10 @@ class ToolPathNode(Node):
         timestep: float,
         tree: KinematicTree | str | os.PathLike[str],
         end_effector_link_name: str,
-        posture: Any,
+        posture_rad: Any,
         speed_m_per_s: Any,
         *,
-        waypoints: Any = None,
+        waypoints_m: Any = None,
         circle: Any = None,
         acceleration_m_per_s2: Any = 1.0,
         jerk_m_per_s3: Any = 20.0,
@@ -104,55 +113,54 @@ class ToolPathNode(Node):
 
         tree                         the arm, or the path of its URDF
         end_effector_link_name       the link that carries the tool
-        posture                      (N,) rad: how the tool is held, and where the search begins
-        waypoints                    (2 or more, 3) m; the first one at t = 0
-        circle                       centre [m], radius [m], normal (z), turns (1)
+        posture_rad                  (N,) how the tool is held, and where the search begins
+        speed_m_per_s                the largest, along the path
+        acceleration_m_per_s2        the largest, along the path
+        jerk_m_per_s3                the largest, along the path
+        waypoints_m                  (2 or more, 3); the first one at t = 0
+        circle                       centre_m, radius_m, normal (z), turns (1)
         end_effector_offset_in_link  the tool in its link, as the arm has it
-        base_pose_world              of the arm
+        base_pose_world              the arm's base
         position_only                let the tool turn, for arms of fewer than six joints
         """
-        if (waypoints is None) == (circle is None):
-            raise ParameterError(
-                f"ToolPathNode {name!r}: give either waypoints or a circle, got "
-                f"{'neither' if waypoints is None else 'both'}"
-            )
-        check_limits(
-            speed_m_per_s=speed_m_per_s,
-            acceleration_m_per_s2=acceleration_m_per_s2,
-            jerk_m_per_s3=jerk_m_per_s3,
-        )
-        tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
-        if end_effector_link_name not in tree.frame_names:
-            raise ParameterError(
-                f"end_effector_link_name: no link is named {end_effector_link_name!r}; the links "
-                f"are {', '.join(tree.frame_names)}"
-            )
-        legs = [circular_leg(circle)] if waypoints is None else straight_legs(waypoints)
         self.name, self.timestep = name, timestep
-        self.path = tool_path(
-            tree,
-            end_effector_link_name,
-            legs,
-            posture,
-            end_effector_offset_in_link=end_effector_offset_in_link,
-            base_pose_world=base_pose_world,
-            position_only=position_only,
-        )
         self.speed_m_per_s = speed_m_per_s
         self.acceleration_m_per_s2 = acceleration_m_per_s2
         self.jerk_m_per_s3 = jerk_m_per_s3
-        self._refuse_haste(tree)
+        tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
+        try:
+            check_limits(
+                speed_m_per_s=speed_m_per_s,
+                acceleration_m_per_s2=acceleration_m_per_s2,
+                jerk_m_per_s3=jerk_m_per_s3,
+            )
+            self.path = tool_path(
+                tree,
+                _known_link(tree, end_effector_link_name),
+                _segments(waypoints_m, circle),
+                posture_rad,
+                end_effector_offset_in_link=end_effector_offset_in_link,
+                base_pose_world=base_pose_world,
+                position_only=position_only,
+            )
+            self._refuse_haste(tree)
+        except ParameterError as error:
+            raise ParameterError(f"ToolPathNode {name!r}", error.problems) from None
 
     def _refuse_haste(self, tree: KinematicTree) -> None:
         """No joint may have to turn faster than it can."""
         qd = np.abs(_joint_speeds(self.path, self._limits())).max(axis=0)
         for joint, speed, limit in zip(tree.joint_names, qd, np.asarray(tree.velocity_limits)):
             if speed > limit:
-                raise ParameterError(
-                    f"speed_m_per_s = {float(self.speed_m_per_s):g} m/s would turn {joint!r} at "
-                    f"{speed:.3g} rad/s, its limit is {limit:.3g} rad/s. Go slower, or keep the "
-                    "path away from where the arm stretches out or its wrist straightens"
+                message = (
+                    f"must be lower: {float(self.speed_m_per_s):g} m/s would turn {joint!r} at "
+                    f"{speed:.3g} rad/s, its limit is {limit:.3g} rad/s"
                 )
+                hint = (
+                    "Go slower, or keep the path away from where the arm stretches out or its "
+                    "wrist straightens"
+                )
+                raise ParameterError("", [Problem(("speed_m_per_s",), message, hint)])
 
     def _limits(self) -> tuple[Any, Any, Any]:
         return self.speed_m_per_s, self.acceleration_m_per_s2, self.jerk_m_per_s3
@@ -207,6 +215,21 @@ class ToolPathNode(Node):
             "desired_joint_velocities": qd,
             "desired_joint_accelerations": qdd,
         }
+
+
+def _segments(waypoints_m: Any, circle: Any) -> list[PathSegment]:
+    if (waypoints_m is None) == (circle is None):
+        got = "neither" if waypoints_m is None else "both"
+        message = f"or circle must be given, one of them, got {got}"
+        raise ParameterError("", [Problem(("waypoints_m",), message)])
+    return [circular_segment(circle)] if waypoints_m is None else straight_segments(waypoints_m)
+
+
+def _known_link(tree: KinematicTree, name: str) -> str:
+    if name not in tree.frame_names:
+        message = f"must be a link of the arm, got {name!r}; it has {quoted(tree.frame_names)}"
+        raise ParameterError("", [Problem(("end_effector_link_name",), message)])
+    return name
 
 
 @eqx.filter_jit

@@ -1,5 +1,6 @@
-"""MIME-NODE-104: a mouse on two driven wheels, rolling, slipping, and stopped by walls."""
+"""MIME-NODE-104: a body on two driven wheels, rolling, slipping, and stopped by walls."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -9,38 +10,54 @@ from jaxtyping import Array, Float
 
 from mime.core.node import (
     Input,
+    Mapped,
     Node,
     NodeMeta,
     Output,
-    ParameterError,
+    Problem,
     Scalar,
     State,
+    ValidatedRange,
     Values,
     option,
     parameter,
 )
-from mime.nodes.locomotion import outline
-from mime.nodes.locomotion.differential_drive_meta import (
-    CONTACT,
-    FORCES,
-    META,
-    MOTION,
-    POSE,
-    VELOCITIES,
-)
-from mime.nodes.locomotion.rolling import BodyVelocity, Pose, advance
-from mime.nodes.locomotion.tyres import Chassis, Pair, ground_speeds, roll
-from mime.nodes.locomotion.wall_contact import (
-    Surface,
-    Walls,
-    find_contacts,
-    place,
-    push_out,
-    remaining_depth,
-)
+from mime.core.parameters import known
+from mime.nodes.locomotion.dynamics import dynamic_step
+from mime.nodes.locomotion.outline import outline_problems, wall_problems
+from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose, move_along_arc
+from mime.nodes.locomotion.tyres import Pair
 
+_HERE = "mime.nodes.locomotion"
 _NEEDED = ("mass_kg", "yaw_inertia_kg_m2", "wheel_inertia_kg_m2")
 _DYNAMIC = (*_NEEDED, "rolling_resistance", "friction_coefficient", "horizontal_walls")
+
+_POSE = {
+    "x": Output((), "m", "of the axle's midpoint, to the right"),
+    "y": Output((), "m", "down"),
+    "heading": Output((), "rad", "clockwise from x, not wrapped"),
+    "left_wheel_angle": Output((), "rad", "turned since the start"),
+    "right_wheel_angle": Output((), "rad", "turned since the start"),
+}
+_VELOCITIES = {
+    "forward_velocity": Output((), "m/s", "v"),
+    "lateral_velocity": Output((), "m/s", "u, to the right; 0 while the tyres hold"),
+    "turn_rate": Output((), "rad/s", "w, clockwise"),
+    "left_wheel_velocity": Output((), "rad/s", "w_l"),
+    "right_wheel_velocity": Output((), "rad/s", "w_r"),
+}
+_FORCES = {
+    "left_tyre_force": Output((), "N", "on the body, forwards"),
+    "right_tyre_force": Output((), "N", "on the body, forwards"),
+    "lateral_tyre_force": Output((), "N", "of both tyres on the body, to the right"),
+    "slipping": Output((), "", "1 when a tyre slipped in the step, else 0"),
+}
+_CONTACT = {
+    "contact_force": Output((), "N", "of the walls on the body, all together"),
+    "penetration": Output((), "m", "of the body in the walls, the largest"),
+    "deepest_penetration": Output((), "m", "the largest penetration since the start"),
+    "hardest_contact": Output((), "N", "the largest contact_force since the start"),
+}
 
 
 class DifferentialDriveNode(Node):
@@ -53,15 +70,78 @@ class DifferentialDriveNode(Node):
 
         (m + 2 J_w/r²) v' = (tau_l + tau_r)/r,   (Iz + J_w W²/(2 r²)) w' = W (tau_l - tau_r)/(2 r)
 
-    less rolling resistance c m g / 2 at each wheel, which holds a mouse at rest (dry, not viscous).
+    less rolling resistance c m g / 2 at each wheel, which holds a body at rest (dry, not viscous).
     With a friction coefficient the tyres slip beyond mu m g. With walls the body is stopped by
     them; that needs the friction coefficient, since a wall must be able to push it sideways.
     """
 
-    meta: ClassVar[NodeMeta] = META
+    meta: ClassVar[NodeMeta] = NodeMeta(
+        id="MIME-NODE-104",
+        version="1.0.0",
+        stability="experimental",
+        summary="Differential drive: two driven wheels on one axle, with slip and walls.",
+        equations=(
+            r"v = (r_l\omega_l + r_r\omega_r)/2, \quad \omega = (r_l\omega_l - r_r\omega_r)/W",
+            r"\dot x = v\cos\theta - u\sin\theta, \quad \dot y = v\sin\theta + u\cos\theta, \quad "
+            r"\dot\theta = \omega",
+            r"m(\dot v - u\omega) = F_l + F_r + F_x, \quad m(\dot u + v\omega) = F_{lat} + F_y, "
+            r"\quad I_z\dot\omega = \tfrac{W}{2}(F_l - F_r) + M_z \quad \text{(dynamic)}",
+            r"J_w\dot\omega_i = \tau_i - r_i (F_i + R_i), \quad "
+            r"|R_i| \le \tfrac12 c\,m g \quad \text{(dry)}",
+            r"|F_{lat}| \le \mu m g, \quad |F_i| \le \tfrac12\sqrt{(\mu m g)^2 - F_{lat}^2}",
+            r"N = \max(0, k d + c_w \dot d) \quad \text{at each point of contact with a wall}",
+        ),
+        discretisation=(
+            r"a = \omega\Delta t/2, \quad x_{n+1} = x_n + v\Delta t\,"
+            r"\operatorname{sinc}(a)\cos(\theta_n + a), \quad y_{n+1} = y_n + v\Delta t\,"
+            r"\operatorname{sinc}(a)\sin(\theta_n + a), \quad \theta_{n+1} = \theta_n + 2a "
+            r"\quad \text{(exact)}",
+            "Velocities come first, then the arc with the new ones (semi-implicit).",
+            "Tyre impulses end the step without slip where their limits allow: a 2x2 system, then "
+            "projected Gauss-Seidel. A tyre that holds does so exactly.",
+            r"\text{walls:} \quad (M + \Delta t(k\Delta t + c_w)\sum JJ^T)\Delta V = "
+            r"\Delta t\sum(k d - c_w JV)J \quad \text{(implicit, after the free step)}",
+        ),
+        assumptions=(
+            "The centre of mass is the axle's midpoint; casters carry and resist nothing.",
+            "The floor is level; each wheel carries half the weight, whatever the acceleration.",
+            "Static and sliding friction of the tyres are the same.",
+            "Rolling resistance is a dry moment at each wheel, c m g r / 2.",
+            "The body is convex and smaller than a cell; walls and posts do not move.",
+        ),
+        limitations=(
+            "The lateral force comes first on the friction circle: a wheel that spins keeps its "
+            "lateral grip, and an axle that slides sideways has no drive.",
+            "In a slip, rolling resistance keeps the value it has without slip.",
+            "Walls need model='dynamic' and a friction coefficient.",
+            "Walls act before the tyres: for a body pressed on a wall the depth (not the force) is "
+            "(1 + n dt (k dt + c_w) / m) times the static one, n points of contact.",
+            "A contact may act up to one step early. The depth grows with v sqrt(m/k) and must "
+            "stay below the wall's thickness: it does for 0.1 kg at 3 m/s and 1 ms.",
+        ),
+        validated_ranges=(
+            ValidatedRange("timestep", 1e-4, 1e-1, "s", "kinematic: exact at any"),
+            ValidatedRange("wall_stiffness_n_per_m", 1e3, 1e6, "N/m", "stable"),
+            ValidatedRange("friction_coefficient", 0.1, 2.0, ""),
+        ),
+        references=(
+            "Mitrano, P. (2018). Dynamics equations for Smartmouse. (Its equation 34 has the wrong "
+            "sign: facing south increases the row.)",
+            "Stewart, D. E., Trinkle, J. C. (1996). An implicit time-stepping scheme for rigid "
+            "body dynamics with inelastic collisions and Coulomb friction. IJNME 39(15).",
+        ),
+        implementation=(
+            Mapped("x, y, theta", f"{_HERE}.rolling.move_along_arc"),
+            Mapped("sinc", f"{_HERE}.rolling.sinc"),
+            Mapped("v, u, omega, F", f"{_HERE}.tyres.roll"),
+            Mapped("d", f"{_HERE}.wall_contact.find_contacts"),
+            Mapped("N", f"{_HERE}.wall_contact.push_out"),
+            Mapped("E", f"{_HERE}.differential_drive.DifferentialDriveNode.energy"),
+        ),
+    )
 
-    wheel_radius_m: Scalar = parameter("m", above=0.0, default=0.0145, doc="r")
-    track_width_m: Scalar = parameter("m", above=0.0, default=0.053, doc="W, between the wheels")
+    wheel_radius_m: Scalar = parameter("m", above=0.0, doc="r")
+    track_width_m: Scalar = parameter("m", above=0.0, doc="W, between the wheels")
     mass_kg: Any = parameter("kg", above=0.0, default=None, doc="m, with the wheels")
     yaw_inertia_kg_m2: Any = parameter(
         "kg·m²", above=0.0, default=None, doc="Iz, about the axle's midpoint, the centre of mass"
@@ -88,53 +168,37 @@ class DifferentialDriveNode(Node):
     )
     wall_thickness_m: Scalar = parameter("m", above=0.0, default=0.012, doc="2 h, posts too")
     outline_m: Any = parameter(
-        "m",
-        shape=None,
-        folds=True,
-        default=outline.DEFAULT_OUTLINE_M,
-        doc="(P, 2) [forward, right]",
+        "m", shape=None, folds=True, default=None, doc="(P, 2) [forward, right], with walls"
     )
     wall_stiffness_n_per_m: Scalar = parameter("N/m", above=0.0, default=5e4, doc="k")
     wall_damping_n_s_per_m: Scalar = parameter("N·s/m", at_least=0.0, default=100.0, doc="c_w")
     wall_friction: Scalar | None = parameter(
         "", at_least=0.0, default=None, doc="dry friction of body against wall; none when absent"
     )
-    model: str = option(default="kinematic")
+    model: str = option(default="kinematic", choices=("kinematic", "dynamic"))
     """`"kinematic"`: wheel speeds in. `"dynamic"`: wheel torques in."""
 
-    def __check_init__(self) -> None:
-        super().__check_init__()
-        where = f"{type(self).__name__} {self.name!r}"
-        if self.model not in ("kinematic", "dynamic"):
-            raise ParameterError(f"{where}: model must be kinematic or dynamic, got {self.model!r}")
-        given = [name for name in _DYNAMIC if getattr(self, name) is not None]
-        if self.model == "kinematic" and given:
-            raise ParameterError(
-                f"{where}: {given[0]} belongs to model='dynamic': wheel speeds leave forces and "
-                f"walls nothing to act on. Leave it out or use model='dynamic'"
-            )
-        missing = [name for name in _NEEDED if getattr(self, name) is None]
-        if self.model == "dynamic" and missing:
-            raise ParameterError(f"{where}: model='dynamic' needs {', '.join(missing)}")
+    def value_problems(self) -> Iterator[Problem]:
+        for name in _DYNAMIC if self.model == "kinematic" else ():
+            if getattr(self, name) is not None:
+                why = "belongs to model='dynamic': wheel speeds leave forces nothing to act on"
+                yield Problem((name,), why, "Leave it out, or use model='dynamic'")
+        for name in _NEEDED if self.model == "dynamic" else ():
+            if getattr(self, name) is None:
+                yield Problem((name,), "is missing: model='dynamic' needs it")
         if (self.horizontal_walls is None) != (self.vertical_walls is None):
-            raise ParameterError(f"{where}: horizontal_walls and vertical_walls come together")
-        if self.horizontal_walls is not None:
-            self._check_walls(where)
-
-    def _check_walls(self, where: str) -> None:
-        if self.friction_coefficient is None:
-            raise ParameterError(
-                f"{where}: walls need friction_coefficient: a wall pushes a mouse sideways, and "
-                f"tyres that never slip would not let it. A usual value is 1.0"
-            )
-        fault = outline.walls_problem(
-            np.shape(self.horizontal_walls), np.shape(self.vertical_walls)
-        )
-        if not any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(self)):
-            cell, thickness = float(self.cell_size_m), float(self.wall_thickness_m)
-            fault = fault or outline.problem(np.asarray(self.outline_m), cell, thickness)
-        if fault is not None:
-            raise ParameterError(f"{where}: {fault}")
+            missing = "horizontal" if self.horizontal_walls is None else "vertical"
+            yield Problem((f"{missing}_walls",), "is missing: walls come in pairs")
+        elif self.horizontal_walls is not None:
+            yield from wall_problems(np.shape(self.horizontal_walls), np.shape(self.vertical_walls))
+            if self.friction_coefficient is None:
+                why = "is missing: a wall pushes a body sideways, and tyres must be able to slip"
+                yield Problem(("friction_coefficient",), why, "A usual value is 1.0")
+            if self.outline_m is None:
+                yield Problem(("outline_m",), "is missing: walls need the body's outline")
+            elif known(*jax.tree.leaves(self)):
+                cell, thickness = float(self.cell_size_m), float(self.wall_thickness_m)
+                yield from outline_problems(np.asarray(self.outline_m), cell, thickness)
 
     def boundary_input_spec(self) -> dict[str, Input]:
         if self.model == "kinematic":
@@ -151,32 +215,39 @@ class DifferentialDriveNode(Node):
         }
 
     def boundary_flux_spec(self) -> dict[str, Output]:
-        spec = dict(MOTION)
+        spec = {
+            "pose_world": Output((3,), "m", "x, y and heading [rad]"),
+            "pose_cells": Output((3,), "", "column, row in cells, heading [rad]"),
+            "body_velocity": Output((), "m/s", "v, forwards"),
+            **{name: _VELOCITIES[name] for name in ("lateral_velocity", "turn_rate")},
+            **{name: _POSE[name] for name in ("left_wheel_angle", "right_wheel_angle")},
+            **{name: _VELOCITIES[name] for name in ("left_wheel_velocity", "right_wheel_velocity")},
+        }
         if self.model == "dynamic":
-            spec |= FORCES
+            spec |= _FORCES
         if self.horizontal_walls is not None:
-            spec |= CONTACT | {"touching": Output((), "", "1 when a wall pushed, else 0")}
+            spec |= _CONTACT | {"touching": Output((), "", "1 when a wall pushed, else 0")}
         return spec
 
     def state_spec(self) -> dict[str, Output]:
-        spec = dict(POSE)
+        spec = dict(_POSE)
         if self.model == "dynamic":
-            spec |= VELOCITIES | FORCES
+            spec |= _VELOCITIES | _FORCES
         if self.horizontal_walls is not None:
-            spec |= CONTACT
+            spec |= _CONTACT
         return spec
 
     def initial_state(self) -> State:
-        """At rest in the origin; in a maze at the centre of its first cell. Facing x (east)."""
+        """The state at rest facing x (east): in the origin, or in a maze's first cell."""
         return self.state_at(0.0, 0.0) if self.horizontal_walls is None else self.state_at(0.5, 0.5)
 
-    def state_at(self, column: Any, row: Any, heading: Any = 0.0) -> State:
-        """At rest at a column and row in cells (0.5 is the centre of the first) and a heading."""
+    def state_at(self, column: Any, row: Any, heading_rad: Any = 0.0) -> State:
+        """The state at rest at a place in cells: (0.5, 0.5) is the centre of the first one."""
         state = super().initial_state()
         place = {
             "x": column * self.cell_size_m,
             "y": row * self.cell_size_m,
-            "heading": heading,
+            "heading": heading_rad,
         }
         return state | {
             name: jnp.asarray(value, state[name].dtype) for name, value in place.items()
@@ -184,14 +255,14 @@ class DifferentialDriveNode(Node):
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """Velocities first; then the arc that the new velocities describe, exactly."""
-        pose = Pose(state["x"], state["y"], state["heading"])
+        pose = PlanarPose(state["x"], state["y"], state["heading"])
         if self.model == "kinematic":
             wheels = self._commanded(boundary_inputs, pose.x.dtype)
             velocity = self._rolling(wheels)
             more: State = {}
         else:
-            velocity, wheels, more = self._forced(state, boundary_inputs, dt)
-        pose = advance(pose, velocity, dt)
+            velocity, wheels, more = dynamic_step(self, state, boundary_inputs, dt)
+        pose = move_along_arc(pose, velocity, dt)
         return {
             "x": pose.x,
             "y": pose.y,
@@ -225,7 +296,7 @@ class DifferentialDriveNode(Node):
             "left_wheel_velocity": wheels.left,
             "right_wheel_velocity": wheels.right,
         }
-        fluxes |= {name: state[name] for name in (*FORCES, *CONTACT) if name in state}
+        fluxes |= {name: state[name] for name in (*_FORCES, *_CONTACT) if name in state}
         if self.horizontal_walls is not None:
             force = state["contact_force"]
             fluxes["touching"] = jnp.where(force > 0.0, jnp.ones_like(force), 0.0)
@@ -256,76 +327,3 @@ class DifferentialDriveNode(Node):
         left, right = (r * w for r, w in zip(self.radii(), wheels))
         v = 0.5 * (left + right)
         return BodyVelocity(v, jnp.zeros_like(v), (left - right) * (1.0 / self.track_width_m))
-
-    def _forced(self, state: State, inputs: Values, dt: Any) -> tuple[BodyVelocity, Pair, State]:
-        """Body and wheel velocities after forces, walls and tyres; the rest of the new state."""
-        v, u, w = state["forward_velocity"], state["lateral_velocity"], state["turn_rate"]
-        m, Iz, r = self.mass_kg, self.yaw_inertia_kg_m2, self.radii()
-        force = inputs["external_wrench_body"].astype(v.dtype)
-        old = BodyVelocity(v, u, w)
-        velocity = BodyVelocity(
-            v + (dt / m) * force[0], u + (dt / m) * force[1], w + (dt / Iz) * force[2]
-        )
-        more: State = {}
-        if self.horizontal_walls is not None:
-            predicted = velocity
-            pose = advance(Pose(state["x"], state["y"], state["heading"]), predicted, dt)
-            body = place(self.outline_m, pose)
-            contacts = find_contacts(self._walls(), self.outline_m, body)
-            surface = Surface(
-                self.wall_stiffness_n_per_m, self.wall_damping_n_s_per_m, self.wall_friction
-            )
-            push = push_out(contacts, surface, predicted, body, m, Iz, dt)
-            velocity, more["contact_force"] = push
-        chassis = self._chassis(r, dt)
-        if self.friction_coefficient is None:  # rims follow the body, whatever the state says
-            rims = ground_speeds(old, self.track_width_m)
-        else:
-            rims = Pair(
-                r.left * state["left_wheel_velocity"], r.right * state["right_wheel_velocity"]
-            )
-        torques = Pair(
-            inputs["left_wheel_torque"].astype(v.dtype) * (1.0 / r.left),
-            inputs["right_wheel_torque"].astype(v.dtype) * (1.0 / r.right),
-        )
-        grip = roll(chassis, velocity, rims, torques, dt)
-        if self.horizontal_walls is not None:
-            depth = remaining_depth(contacts, body, predicted, grip.velocity, dt)
-            more["penetration"] = depth
-            more["deepest_penetration"] = jnp.maximum(state["deepest_penetration"], depth)
-            more["hardest_contact"] = jnp.maximum(state["hardest_contact"], more["contact_force"])
-        wheels = Pair(grip.rims.left * (1.0 / r.left), grip.rims.right * (1.0 / r.right))
-        more |= {
-            "forward_velocity": grip.velocity.v,
-            "lateral_velocity": grip.velocity.u,
-            "turn_rate": grip.velocity.w,
-            "left_wheel_velocity": wheels.left,
-            "right_wheel_velocity": wheels.right,
-            "left_tyre_force": grip.impulses.left * (1.0 / dt),
-            "right_tyre_force": grip.impulses.right * (1.0 / dt),
-            "lateral_tyre_force": grip.lateral_impulse * (1.0 / dt),
-            "slipping": grip.slipping,
-        }
-        return grip.velocity, wheels, more
-
-    def _chassis(self, r: Pair, dt: Any) -> Chassis:
-        m, Jw = self.mass_kg, self.wheel_inertia_kg_m2
-        weight = m * self.gravity_m_per_s2 * dt
-        c, mu = self.rolling_resistance, self.friction_coefficient
-        return Chassis(
-            m=m,
-            Iz=self.yaw_inertia_kg_m2,
-            Jl=Jw / r.left**2,
-            Jr=Jw / r.right**2,
-            W=self.track_width_m,
-            rolling=None if c is None else 0.5 * c * weight,
-            grip=None if mu is None else mu * weight,
-        )
-
-    def _walls(self) -> Walls:
-        return Walls(
-            self.horizontal_walls,
-            self.vertical_walls,
-            self.cell_size_m,
-            0.5 * self.wall_thickness_m,
-        )

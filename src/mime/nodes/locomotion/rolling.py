@@ -15,7 +15,7 @@ _SERIES_BELOW = 0.5
 """There the first term left out, a^18 / 19!, is below double precision, as is its curvature."""
 
 
-class Pose(NamedTuple):
+class PlanarPose(NamedTuple):
     """Position in the maze's frame [m] and heading [rad, clockwise from x]."""
 
     x: Any
@@ -49,7 +49,7 @@ def sinc(a: Any) -> Any:
     return jnp.where(near, 1.0 + series, jnp.sin(far) / far)
 
 
-def advance(pose: Pose, velocity: BodyVelocity, dt: Any) -> Pose:
+def move_along_arc(pose: PlanarPose, velocity: BodyVelocity, dt: Any) -> PlanarPose:
     """x += dt sinc(a) (v cos(theta + a) - u sin(theta + a)),   a = w dt / 2
     y += dt sinc(a) (v sin(theta + a) + u cos(theta + a)),   theta += 2 a
 
@@ -59,7 +59,7 @@ def advance(pose: Pose, velocity: BodyVelocity, dt: Any) -> Pose:
     a = 0.5 * w * dt
     chord = dt * sinc(a)
     cos, sin = jnp.cos(pose.heading + a), jnp.sin(pose.heading + a)
-    return Pose(
+    return PlanarPose(
         pose.x + chord * (v * cos - u * sin),
         pose.y + chord * (v * sin + u * cos),
         pose.heading + w * dt,

@@ -14,13 +14,13 @@ import jax.numpy as jnp
 from mime.nodes.locomotion.rolling import BodyVelocity
 
 _SWEEPS = 3
-"""Of projected Gauss-Seidel, from the solution without limits: with one component at its limit the
-first sweep is exact."""
+"""Sweeps of projected Gauss-Seidel, from the solution without limits: where one component is at its
+limit the first sweep is exact."""
 
 
 class Chassis(NamedTuple):
-    """m, Iz, J_l, J_r, W; then limits of a step: largest impulse of rolling resistance at one
-    wheel and of both tyres together [N·s], None where there is none.
+    """m, Iz, J_l, J_r, W; and the largest impulses of a step [N·s]: of rolling resistance at one
+    wheel (None: there is none), and of both tyres together (None: they never slip).
     """
 
     m: Any
@@ -114,7 +114,7 @@ def roll(
 
 
 def _hold_sideways(chassis: Chassis, velocity: BodyVelocity, dt: Any) -> tuple[Any, ...]:
-    """v, u, w with the body's rotation and the tyres' lateral impulse; that impulse; if it slides.
+    """v, u, w after the body's rotation and the tyres' lateral impulse; that impulse; if it slides.
 
     u turns first and v with the new u: while the tyres hold, u = 0 and v keeps its value exactly;
     while they slide, that order keeps the energy of the rotation bounded.

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.nodes.locomotion.rolling import BodyVelocity, Pose
+from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose
 
 _CREEP_M_PER_S = 1e-3
 """Below this speed the wall's friction is viscous instead of dry."""
@@ -36,8 +36,8 @@ class Surface(NamedTuple):
 
 
 class Contacts(NamedTuple):
-    """Points of contact, in axes along the maze's: offset r from the axle's midpoint, normal out of
-    the wall, depth (0 where there is none).
+    """Points of contact, in the maze's axes: offset r from the axle's midpoint, normal out of the
+    wall, depth (0 where there is no contact).
     """
 
     rx: Float[Array, " n"]
@@ -65,7 +65,7 @@ class Push(NamedTuple):
     force: Any
 
 
-def place(outline: Any, pose: Pose) -> Placed:
+def place_outline(outline: Any, pose: PlanarPose) -> Placed:
     """The outline at a pose, by one sum of products.
 
     On a CPU, XLA copies a cosine into every loop that uses it, but never the result of a sum.
@@ -80,7 +80,7 @@ def place(outline: Any, pose: Pose) -> Placed:
 
 
 def find_contacts(walls: Walls, outline: Any, body: Placed) -> Contacts:
-    """All points of contact of a body: vertices in walls along x, the same along y, corners of the
+    """All points of contact: vertices in walls along x, the same along y, and corners of the
     nearest post in the body.
     """
     depth_x, depth_y, out_x, out_y = _vertices_in_walls(walls, body)
@@ -148,7 +148,7 @@ def _vertices_in_walls(walls: Walls, body: Placed) -> tuple[Any, Any, Any, Any]:
 def _corners_in_body(walls: Walls, outline: Any, body: Placed) -> Contacts:
     """The four corners of the post nearest to the axle: depth in the body, under the nearest edge.
 
-    A corner that a wall covers is none.
+    A corner that a wall covers does not count.
     """
     h, cos, sin = walls.half_thickness, body.cos, body.sin
     i, j = _nearest_crossing(walls, body.x, body.y)
@@ -201,7 +201,7 @@ def push_out(
     px, py = vx - w * ry, vy + w * rx
     beta = surface.k * dt + surface.c
     push = jnp.where(depth > 0.0, surface.k * depth - surface.c * (nx * px + ny * py), 0.0)
-    active = push > 0.0  # a contact that would pull is none
+    active = push > 0.0  # a contact never pulls
     push, b = jnp.where(active, dt * push, 0.0), jnp.where(active, dt * beta, 0.0)
     J = jnp.stack([nx, ny, rx * ny - ry * nx])
     A, F = _sums(J, b, push)

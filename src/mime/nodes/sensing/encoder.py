@@ -26,7 +26,7 @@ class EncoderNode(Node):
 
         ticks = floor(n (theta + noise) / 2 pi),   angle = 2 pi ticks / n,   speed = d(angle) / dt
 
-    n ticks in a turn (counted on all edges); the index mark is at angle zero.
+    A turn has n ticks (counted on all edges); the index mark is at angle zero.
     """
 
     meta: ClassVar[NodeMeta] = NodeMeta(
@@ -39,10 +39,10 @@ class EncoderNode(Node):
             r"\hat\theta = 2\pi k / n, \quad "
             r"\hat\omega = (\hat\theta_{n+1} - \hat\theta_n) / \Delta t",
         ),
-        discretisation=("Sampled once a step; no integration.",),
+        discretisation=("The angle is sampled once per step; nothing is integrated.",),
         assumptions=(
             "Ticks are evenly spaced, and none is missed at any speed.",
-            "The shaft starts at the index mark unless initial_state is told otherwise.",
+            "The shaft starts at the index mark unless the initial state says otherwise.",
         ),
         limitations=(
             "The count is a float: exact to 2^24 ticks in single and 2^53 in double precision.",
@@ -60,12 +60,12 @@ class EncoderNode(Node):
         ),
     )
 
-    ticks_per_turn: Scalar = parameter("1/turn", above=0.0, doc="n, edges counted in a turn")
+    ticks_per_turn: Scalar = parameter("1/turn", above=0.0, doc="n, edges counted per turn")
     noise_rad: Scalar | None = parameter(
-        "rad", at_least=0.0, default=None, doc="sigma of the angle's noise; none when not given"
+        "rad", at_least=0.0, default=None, doc="sigma of the angle's noise; none when absent"
     )
     seed: int = option(default=0)
-    """Of the noise. Two encoders in one graph need two seeds."""
+    """Seed of the noise. Two noisy nodes in one graph need two seeds."""
     straight_through: bool = option(default=False)
     """Differentiate `measured_angle` as if it were the angle: for tuning through an encoder."""
 

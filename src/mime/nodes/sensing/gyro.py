@@ -1,6 +1,7 @@
 """MIME-NODE-122: a rate gyroscope."""
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -12,7 +13,7 @@ from mime.core.node import (
     Node,
     NodeMeta,
     Output,
-    ParameterError,
+    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -30,8 +31,8 @@ class GyroNode(Node):
         measured = q round(clip((1 + s) w_f + b + b_n + sigma nu, -range, range) / q)
         w_f' = 2 pi f_c (w - w_f),   b_(n+1) = b_n + K sqrt(dt) nu'
 
-    s scale error, b bias, b_n its random walk, q resolution, f_c bandwidth; nu, nu' standard normal
-    deviates. Every part is off unless its parameter is given.
+    s is the scale error, b the bias, b_n its random walk, q the resolution, f_c the bandwidth; nu
+    and nu' are standard normal deviates. Every part is off unless its parameter is given.
     """
 
     meta: ClassVar[NodeMeta] = NodeMeta(
@@ -72,34 +73,36 @@ class GyroNode(Node):
     scale_error: Scalar | None = parameter("", above=-1.0, default=None, doc="s")
     bias_rad_per_s: Scalar | None = parameter("rad/s", default=None, doc="b, constant")
     noise_rad_per_s: Scalar | None = parameter(
-        "rad/s", at_least=0.0, default=None, doc="sigma of each sample; or noise_density"
+        "rad/s",
+        at_least=0.0,
+        default=None,
+        doc="sigma of each sample",
     )
-    noise_density: Scalar | None = parameter(
+    noise_density_rad_per_s_sqrt_hz: Scalar | None = parameter(
         "rad/s/√Hz", at_least=0.0, default=None, doc="N, one-sided: sigma = N / sqrt(2 dt)"
     )
-    bias_walk: Scalar | None = parameter("rad/s/√s", at_least=0.0, default=None, doc="K")
+    bias_walk_rad_per_s_sqrt_s: Scalar | None = parameter(
+        "rad/s/√s", at_least=0.0, default=None, doc="K"
+    )
     resolution_rad_per_s: Scalar | None = parameter("rad/s", above=0.0, default=None, doc="q")
     range_rad_per_s: Scalar | None = parameter("rad/s", above=0.0, default=None, doc="saturation")
     bandwidth_hz: Scalar | None = parameter("Hz", above=0.0, default=None, doc="f_c")
     seed: int = option(default=0)
-    """Of the noise. Two noisy nodes in one graph need two seeds."""
+    """Seed of the noise. Two noisy nodes in one graph need two seeds."""
     straight_through: bool = option(default=False)
     """Differentiate a quantised rate as if it were not."""
 
-    def __check_init__(self) -> None:
-        super().__check_init__()
-        if self.noise_rad_per_s is not None and self.noise_density is not None:
-            raise ParameterError(
-                f"GyroNode {self.name!r}: noise_rad_per_s and noise_density say the same thing; "
-                "give one of them"
-            )
+    def value_problems(self) -> Iterator[Problem]:
+        if self.noise_rad_per_s is not None and self.noise_density_rad_per_s_sqrt_hz is not None:
+            place = ("noise_density_rad_per_s_sqrt_hz",)
+            yield Problem(place, "says the same as noise_rad_per_s", "Give one of them")
 
     @property
     def _noisy(self) -> bool:
-        return self.noise_rad_per_s is not None or self.noise_density is not None
+        return self.noise_rad_per_s is not None or self.noise_density_rad_per_s_sqrt_hz is not None
 
     def boundary_input_spec(self) -> dict[str, Input]:
-        return {"turn_rate": Input((), "rad/s", 0.0, "replacive", "of the body about the axis")}
+        return {"turn_rate": Input((), "rad/s", 0.0, "replacive", "of the body, about the axis")}
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         return {"measured_turn_rate": Output((), "rad/s", "as a controller sees it")}
@@ -108,11 +111,11 @@ class GyroNode(Node):
         spec = {}
         if self.bandwidth_hz is not None:
             spec["filtered_turn_rate"] = Output((), "rad/s", "w_f")
-        if self.bias_walk is not None:
+        if self.bias_walk_rad_per_s_sqrt_s is not None:
             spec["bias_drift"] = Output((), "rad/s", "b_n")
         if self._noisy:
             spec["noise"] = Output((), "", "nu, this step's normal deviate")
-        if self._noisy or self.bias_walk is not None:
+        if self._noisy or self.bias_walk_rad_per_s_sqrt_s is not None:
             spec["key"] = Output((2,), "", "state of the random generator")
         return spec
 
@@ -137,8 +140,10 @@ class GyroNode(Node):
             new["key"] = jax.random.key_data(key)
             if self._noisy:
                 new["noise"] = nu[0]
-            if self.bias_walk is not None:
-                new["bias_drift"] = state["bias_drift"] + self.bias_walk * jnp.sqrt(dt) * nu[1]
+            if self.bias_walk_rad_per_s_sqrt_s is not None:
+                new["bias_drift"] = (
+                    state["bias_drift"] + self.bias_walk_rad_per_s_sqrt_s * jnp.sqrt(dt) * nu[1]
+                )
         return new
 
     def compute_boundary_fluxes(
@@ -150,7 +155,7 @@ class GyroNode(Node):
             rate = (1.0 + self.scale_error) * rate
         if self.bias_rad_per_s is not None:
             rate = rate + self.bias_rad_per_s
-        if self.bias_walk is not None:
+        if self.bias_walk_rad_per_s_sqrt_s is not None:
             rate = rate + state["bias_drift"]
         if self._noisy:
             rate = rate + self.noise_deviation(dt) * state["noise"]
@@ -165,9 +170,9 @@ class GyroNode(Node):
 
     def noise_deviation(self, dt: float | Scalar) -> Any:
         """sigma of one sample: as given, or N / sqrt(2 dt)."""
-        if self.noise_density is None:
+        if self.noise_density_rad_per_s_sqrt_hz is None:
             return 0.0 if self.noise_rad_per_s is None else self.noise_rad_per_s
-        return self.noise_density / jnp.sqrt(2.0 * dt)
+        return self.noise_density_rad_per_s_sqrt_hz / jnp.sqrt(2.0 * dt)
 
     def _dtype(self, state: State) -> Any:
         return state["noise" if self._noisy else "bias_drift"].dtype

@@ -15,13 +15,13 @@ from jaxtyping import Array, Float
 
 from mime.core.node import ParameterError
 
-Values = float | Float[Any, "..."]
+Number = float | Float[Any, "..."]
 
 
 def distance_from_adc(
-    adc: Values, a: Values, b: Values, c: Values, offset: Values = 0.0
+    adc: Number, a: Number, b: Number, c: Number, offset: Number = 0.0
 ) -> Float[Array, "..."]:
-    """d = a - (adc - c - offset)^b; the largest, a, when no count is left."""
+    """d = a - (adc - c - offset)^b; a, the largest, when no count is left."""
     _check(b)
     light = jnp.asarray(adc - c - offset)
     lit = light > 0
@@ -29,9 +29,9 @@ def distance_from_adc(
 
 
 def adc_from_distance(
-    d: Values, a: Values, b: Values, c: Values, offset: Values = 0.0
+    d: Number, a: Number, b: Number, c: Number, offset: Number = 0.0
 ) -> Float[Array, "..."]:
-    """Counts, not rounded: adc = c + offset + (a - d)^(1/b); c + offset for d >= a."""
+    """adc = c + offset + (a - d)^(1/b), counts that are not rounded; c + offset for d >= a."""
     _check(b)
     near = jnp.asarray(a - d)
     seen = near > 0

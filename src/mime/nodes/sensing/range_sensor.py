@@ -1,5 +1,6 @@
 """MIME-NODE-121: range sensors on a body in a maze."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -9,32 +10,27 @@ from jaxtyping import Array, Float
 
 from mime.core.node import (
     Input,
+    Mapped,
     Node,
     NodeMeta,
     Output,
-    ParameterError,
+    Problem,
     Scalar,
     State,
+    ValidatedRange,
     Values,
     option,
     parameter,
 )
+from mime.core.parameters import known
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
-from mime.nodes.sensing.range_sensor_checks import crossings_needed, problems
-from mime.nodes.sensing.range_sensor_meta import RANGE_SENSOR_META
-from mime.nodes.sensing.ray_casting import cast_direction
+from mime.nodes.sensing.ray_casting import cast_direction, crossings_within
 from mime.xla.stacking import stack_scalars
 
-MOUSE_SENSORS = (
-    (0.055, 0.0, 0.0),
-    (0.035, -0.026, -1.3446),
-    (0.035, 0.026, 1.3446),
-    (0.040, -0.022, -0.7854),
-    (0.040, 0.022, 0.7854),
-    (-0.0256, -0.03, -1.48353),
-    (-0.0256, 0.03, 1.48353),
-)
-"""Front; front left and right; look-ahead left and right; back left and right."""
+_HERE = "mime.nodes.sensing"
+_NODE = f"{_HERE}.range_sensor.RangeSensorNode"
+_CALIBRATION = ("ir_a_m", "ir_b", "ir_c_counts")
+_PER_SENSOR = ("bias_m", *_CALIBRATION, "ir_offset_counts")
 
 
 class RangeSensorNode(Node):
@@ -52,7 +48,54 @@ class RangeSensorNode(Node):
     walls. Every part of the sensor's model is off unless its parameter is given.
     """
 
-    meta: ClassVar[NodeMeta] = RANGE_SENSOR_META
+    meta: ClassVar[NodeMeta] = NodeMeta(
+        id="MIME-NODE-121",
+        version="1.0.0",
+        stability="experimental",
+        summary="Range sensors on a body in a maze: rays to the nearest wall face, as they read.",
+        equations=(
+            r"d = \min_f D_f / |\cos\varphi_f|, \quad \partial d/\partial\varphi = d \tan\varphi",
+            r"d_\mathrm{beam}^{-2} = \frac{1}{2\beta}\int_{-\beta}^{\beta} d(\theta)^{-2}\,d\theta",
+            r"\hat d = \operatorname{clip}(d + \mathrm{bias} + \sigma\nu,\, d_{\min},\, d_{\max}), "
+            r"\quad \nu \sim \mathcal N(0, 1)",
+            r"\mathrm{adc} = \operatorname{round}(c + o + (a - d)^{1/b} + \sigma_c\nu), \quad "
+            r"\hat d = a - (\mathrm{adc} - c - o)^b \quad \text{(optional)}",
+        ),
+        discretisation=(
+            "Readings are sampled once per step, or once per hold_steps; nothing is integrated.",
+            "A reading leaves the pipeline delay_samples samples after it was taken.",
+            "The beam's integral is Gauss-Legendre quadrature with beam_rays rays.",
+        ),
+        assumptions=(
+            "Walls are vertical, of one thickness, on a square grid, with a post on every corner.",
+            "Surfaces are matt and equally bright, at any angle of incidence.",
+            "A beam is equally bright over its cone; a ray that meets nothing ends at max_range_m.",
+            "The calibration a, b, c, offset is right: it makes the counts and reads them.",
+        ),
+        limitations=(
+            "The body itself hides nothing, and other robots are not seen.",
+            "Distances have a kink where the ray passes an edge, and their gradient jumps there.",
+            "Outside min_range_m to max_range_m readings are clipped, and gradients are 0.",
+            "The gradient of a quantised reading is 0, unless straight_through=True.",
+        ),
+        validated_ranges=(
+            ValidatedRange("max_range_m", 0.15, 2.0, "m", "against all boxes of the maze"),
+            ValidatedRange("wall_thickness_m", 0.012, 0.05, "m"),
+        ),
+        references=(
+            "Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics, chapter 6. MIT Press.",
+            "Amanatides, J., Woo, A. (1987). A fast voxel traversal algorithm for ray tracing.",
+            "Benet, G. et al. (2002). Using infrared sensors for distance measurement in mobile "
+            "robots. Robotics and Autonomous Systems 40(4).",
+        ),
+        implementation=(
+            Mapped("d", f"{_HERE}.ray_casting.cast_direction"),
+            Mapped("d_beam, hat d", f"{_NODE}.compute_boundary_fluxes"),
+            Mapped("adc", f"{_HERE}.infrared.adc_from_distance"),
+            Mapped("a - (adc - c - o)^b", f"{_HERE}.infrared.distance_from_adc"),
+            Mapped("pipeline, key of nu", f"{_NODE}.update"),
+        ),
+    )
 
     horizontal_walls: Float[Array, "_ _"] = parameter(
         "", at_least=0.0, at_most=1.0, shape=None, doc="(rows + 1, cols), 1 where a wall stands"
@@ -61,9 +104,9 @@ class RangeSensorNode(Node):
         "", at_least=0.0, at_most=1.0, shape=None, doc="(rows, cols + 1), 1 where a wall stands"
     )
     sensor_poses_body: Any = parameter(
-        "m", shape=None, folds=True, default=MOUSE_SENSORS, doc="(S, 3): forward, right, angle"
+        "m", shape=None, folds=True, doc="(S, 3): forward, right, angle [rad]"
     )
-    cell_m: Any = parameter("m", above=0.0, folds=True, default=0.18, doc="side of a cell")
+    cell_size_m: Any = parameter("m", above=0.0, folds=True, default=0.18, doc="side of a cell")
     wall_thickness_m: Any = parameter("m", above=0.0, folds=True, default=0.012)
     min_range_m: Any = parameter("m", above=0.0, folds=True, default=0.01, doc="least reading")
     max_range_m: Any = parameter(
@@ -82,7 +125,7 @@ class RangeSensorNode(Node):
     ir_c_counts: Any = parameter("", shape=None, default=None, doc="c")
     ir_offset_counts: Any = parameter("", shape=None, default=None, doc="offset, ambient light")
     adc_bits: int | None = option(default=None)
-    """Round to a converter's 2^bits steps: of counts, or of 0 to max_range_m when not infrared."""
+    """Readings are rounded to 2^bits steps of a converter: counts, or 0 to max_range_m."""
     beam_rays: int = option(default=5)
     """Rays in a beam, for its quadrature."""
     delay_samples: int = option(default=0)
@@ -90,21 +133,66 @@ class RangeSensorNode(Node):
     hold_steps: int = option(default=1)
     """Steps from one sample to the next; the reading is held between."""
     seed: int = option(default=0)
-    """Of the noise. Two nodes in one graph need two seeds."""
+    """Seed of the noise. Two noisy nodes in one graph need two seeds."""
     straight_through: bool = option(default=False)
     """Differentiate a quantised reading as if it were not."""
     crossings_per_axis: int | None = option(default=None)
-    """Wall lines looked at along x and along y; worked out from the lengths when not given. Give
+    """Wall lines looked at along x and along y, by default those that max_range_m reaches. Give
     `ray_casting.crossings_within` of the extremes when lengths vary in a batch."""
 
     def __post_init__(self) -> None:
         if self.crossings_per_axis is None:
-            self.crossings_per_axis = crossings_needed(self)
+            self.crossings_per_axis = self._crossings_needed()
 
-    def __check_init__(self) -> None:
-        super().__check_init__()
-        for problem in problems(self):
-            raise ParameterError(f"{type(self).__name__} {self.name!r}: {problem}")
+    def _crossings_needed(self) -> int | None:
+        """`crossings_within` of the node's lengths; None where they are traced or not numbers."""
+        try:
+            return crossings_within(self.cell_size_m, self.wall_thickness_m, self.max_range_m)
+        except (TypeError, ValueError, ArithmeticError):
+            return None
+
+    def value_problems(self) -> Iterator[Problem]:
+        poses = jnp.shape(self.sensor_poses_body)
+        if len(poses) != 2 or poses[0] < 1 or poses[1] != 3:
+            yield Problem(("sensor_poses_body",), f"must have shape (S, 3), got {poses}")
+        horizontal, vertical = jnp.shape(self.horizontal_walls), jnp.shape(self.vertical_walls)
+        if len(horizontal) != 2 or vertical != (horizontal[0] - 1, horizontal[1] + 1):
+            expected = "must be (R + 1, C) and vertical_walls (R, C + 1) in a maze of R x C cells"
+            yield Problem(("horizontal_walls",), f"{expected}, got {horizontal} and {vertical}")
+        for name in _PER_SENSOR:
+            shape = jnp.shape(0.0 if getattr(self, name) is None else getattr(self, name))
+            if shape not in ((), poses[:1]):
+                expected = f"must be one number or one per sensor, shape {poses[:1]}"
+                yield Problem((name,), f"{expected}, got shape {shape}")
+        for name, least in (("beam_rays", 1), ("delay_samples", 0), ("hold_steps", 1)):
+            if getattr(self, name) < least:
+                yield Problem((name,), f"must be >= {least}, got {getattr(self, name)}")
+        if self.adc_bits is not None and not 1 <= self.adc_bits <= 24:
+            yield Problem(("adc_bits",), f"must be 1 to 24, got {self.adc_bits}")
+        missing = [name for name in _CALIBRATION if getattr(self, name) is None]
+        if 0 < len(missing) < 3:
+            yield Problem((missing[0],), "is missing", f"Give all of {', '.join(_CALIBRATION)}")
+        for name in ("ir_offset_counts", "noise_counts"):
+            if len(missing) == 3 and getattr(self, name) is not None:
+                hint = f"Give {', '.join(_CALIBRATION)} too"
+                yield Problem((name,), "belongs to an infrared sensor", hint)
+        yield from self._order("min_range_m", "max_range_m")
+        yield from self._order("wall_thickness_m", "cell_size_m")
+        if not missing:
+            yield from self._order("max_range_m", "ir_a_m")
+        needed, given = self._crossings_needed(), self.crossings_per_axis
+        if needed is not None and needed > (given or needed):
+            reach = (
+                f"reaches {needed} wall lines at {self.max_range_m} m, the node looks at {given}"
+            )
+            yield Problem(
+                ("max_range_m",), reach, f"Build the node again with crossings_per_axis={needed}"
+            )
+
+    def _order(self, smaller: str, larger: str) -> Iterator[Problem]:
+        low, high = getattr(self, smaller), getattr(self, larger)
+        if known(low, high) and not np.all(np.asarray(low) < np.asarray(high)):
+            yield Problem((smaller,), f"must be below {larger}, got {low} and {high}")
 
     @property
     def num_sensors(self) -> int:
@@ -125,8 +213,7 @@ class RangeSensorNode(Node):
         return self.delay_samples > 0 or self.hold_steps > 1
 
     def boundary_input_spec(self) -> dict[str, Input]:
-        zero = (0.0, 0.0, 0.0)
-        return {"pose_world": Input((3,), "m", zero, "replacive", "x, y and heading [rad]")}
+        return {"pose_world": Input((3,), "m", 0.0, "replacive", "x, y and heading [rad]")}
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         S = self.num_sensors
@@ -160,10 +247,9 @@ class RangeSensorNode(Node):
         return state
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        """Count the random key on, and move the pipeline on.
+        """Advance the random key and the pipeline by a step.
 
-        A seed is the key's second word, so counting in the first gives each step of each seed a
-        key of its own, as splitting would, for less.
+        A seed is the key's second word: counting in the first gives each step a key of its own.
         """
         new: State = {}
         if self._noises:
@@ -188,10 +274,7 @@ class RangeSensorNode(Node):
         return fluxes | ({"adc": sample} if self.infrared else {})
 
     def _sample(self, pose: Any, state: State) -> Any:
-        """What the converter gives: counts when infrared, else metres.
-
-        The one place that draws random numbers, since a draw costs more than all the rays.
-        """
+        """What the converter gives: counts when infrared, else metres."""
         noise = None
         if self._noises:
             key = jax.random.wrap_key_data(state["key"], impl="threefry2x32")
@@ -236,11 +319,10 @@ class RangeSensorNode(Node):
         return 1.0 / jnp.sqrt(light)
 
     def _distances(self, pose: Any, turns: Any = (0.0,)) -> Any:
-        """True distances, clipped: of all sensors, turned by the first of `turns`, then the next.
+        """True distances, clipped, of all sensors turned by the first of `turns`, then the next.
 
         Heading and place on the body meet in one product of matrices, since XLA's CPU compiler
-        would otherwise work out the heading's sine and cosine anew for every ray (see
-        benchmarks/ray_casting.py).
+        would otherwise work out the heading's sine and cosine again for every ray.
         """
         pose = jnp.asarray(pose)
         count = len(turns)
@@ -259,7 +341,7 @@ class RangeSensorNode(Node):
             dy,
             self.horizontal_walls,
             self.vertical_walls,
-            self.cell_m,
+            self.cell_size_m,
             self.wall_thickness_m,
             self.max_range_m,
             self.crossings_per_axis,

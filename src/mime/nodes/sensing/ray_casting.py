@@ -10,12 +10,12 @@ Frame: x to the right (columns), y down (rows), angles clockwise. A maze is two 
 thick, centred on their lines; a square post of that size stands on every corner, always.
 
 A ray to +x can enter a wall through the near faces x = c cell - thickness / 2 only, where it meets
-either a post or the wall beside one row; likewise for the other three directions. So a distance is
-a minimum over a fixed number of crossings: no marching, no branches, one gather a crossing.
+either a post or the wall beside one row; the other three directions are alike. So a distance is a
+minimum over a fixed number of crossings: no marching, no branches, one gather per crossing.
 
 An origin in a wall or a post, surface included, has distance 0. Outside the maze is free space: a
 ray from there sees the maze's outer faces, a ray that leaves through a gap sees nothing more.
-Where two faces are equally near the gradient is the mean of both; beyond `max_range` it is 0.
+Where two faces are equally near the gradient is the mean of both; beyond `max_range_m` it is 0.
 """
 
 import math
@@ -29,7 +29,7 @@ from jaxtyping import Array, Bool, Float, Int
 from mime.core.node import ParameterError
 
 Length = float | Float[Any, ""]
-Walls = Float[Any, "_ _"]
+WallArray = Float[Any, "_ _"]
 
 
 class Crossings(NamedTuple):
@@ -40,7 +40,7 @@ class Crossings(NamedTuple):
     """
 
     distance: Float[Array, "*rays candidates"]
-    """From the origin to the wall's face; `max_range` when the crossing is not `reached`."""
+    """m from the origin to the wall's face; `max_range_m` when the crossing is not `reached`."""
     vertical: Bool[np.ndarray, " candidates"]
     """True: (row, col) is an index of `vertical_walls`; False: of `horizontal_walls`."""
     row: Int[Array, "*rays candidates"]
@@ -52,21 +52,22 @@ class Crossings(NamedTuple):
 
 
 def cast_ray(
-    origin_xy: Float[Any, "*rays 2"],
-    angle: float | Float[Any, "*rays"],
-    horizontal_walls: Walls,
-    vertical_walls: Walls,
-    cell: Length,
-    thickness: Length,
-    max_range: Length,
+    origin_xy_m: Float[Any, "*rays 2"],
+    angle_rad: float | Float[Any, "*rays"],
+    horizontal_walls: WallArray,
+    vertical_walls: WallArray,
+    cell_size_m: Length,
+    wall_thickness_m: Length,
+    max_range_m: Length,
     crossings_per_axis: int | None = None,
 ) -> Float[Array, "*rays"]:
-    """Distance from each origin, along its angle, to the nearest face; `max_range` if none is hit.
+    """Distance [m] from each origin, along its angle, to the nearest face; `max_range_m` if none.
 
-    `crossings_per_axis` is worked out from the lengths unless they are traced; see there.
+    `crossings_per_axis` is worked out from the lengths; where they are traced, give
+    `crossings_within` of their extremes.
     """
-    x, y = jnp.unstack(jnp.asarray(origin_xy), axis=-1)
-    angle = jnp.asarray(angle)
+    x, y = jnp.unstack(jnp.asarray(origin_xy_m), axis=-1)
+    angle = jnp.asarray(angle_rad)
     return cast_direction(
         x,
         y,
@@ -74,9 +75,9 @@ def cast_ray(
         jnp.sin(angle),
         horizontal_walls,
         vertical_walls,
-        cell,
-        thickness,
-        max_range,
+        cell_size_m,
+        wall_thickness_m,
+        max_range_m,
         crossings_per_axis,
     )
 
@@ -86,15 +87,15 @@ def cast_direction(
     y: Float[Array, "*rays"],
     dx: Float[Array, "*rays"],
     dy: Float[Array, "*rays"],
-    horizontal_walls: Walls,
-    vertical_walls: Walls,
-    cell: Length,
-    thickness: Length,
-    max_range: Length,
+    horizontal_walls: WallArray,
+    vertical_walls: WallArray,
+    cell_size_m: Length,
+    wall_thickness_m: Length,
+    max_range_m: Length,
     crossings_per_axis: int | None = None,
 ) -> Float[Array, "*rays"]:
     """`cast_ray` along the unit vectors (dx, dy), for callers that have them already."""
-    grid = _grid(cell, thickness, max_range, crossings_per_axis, x.dtype)
+    grid = _grid(cell_size_m, wall_thickness_m, max_range_m, crossings_per_axis, x.dtype)
     rows, cols = _size(horizontal_walls, vertical_walls)
     across_x, across_y = _both_axes(x, y, dx, dy, rows, cols, grid)
     distances = [
@@ -109,19 +110,19 @@ def cast_direction(
 
 
 def crossings(
-    origin_xy: Float[Any, "*rays 2"],
-    angle: float | Float[Any, "*rays"],
+    origin_xy_m: Float[Any, "*rays 2"],
+    angle_rad: float | Float[Any, "*rays"],
     rows: int,
     cols: int,
-    cell: Length,
-    thickness: Length,
-    max_range: Length,
+    cell_size_m: Length,
+    wall_thickness_m: Length,
+    max_range_m: Length,
     crossings_per_axis: int | None = None,
 ) -> Crossings:
-    """Every wall line that a ray can cross within `max_range`, in a maze of rows x cols cells."""
-    x, y = jnp.unstack(jnp.asarray(origin_xy), axis=-1)
-    dx, dy = jnp.cos(jnp.asarray(angle)), jnp.sin(jnp.asarray(angle))
-    grid = _grid(cell, thickness, max_range, crossings_per_axis, x.dtype)
+    """Every wall line that a ray can cross within `max_range_m`, in a maze of rows x cols cells."""
+    x, y = jnp.unstack(jnp.asarray(origin_xy_m), axis=-1)
+    dx, dy = jnp.cos(jnp.asarray(angle_rad)), jnp.sin(jnp.asarray(angle_rad))
+    grid = _grid(cell_size_m, wall_thickness_m, max_range_m, crossings_per_axis, x.dtype)
     both = _both_axes(x, y, dx, dy, rows, cols, grid)
     distance, row, col, post, reached = (
         jnp.moveaxis(jnp.concatenate(parts), 0, -1) for parts in zip(*both)
@@ -131,9 +132,9 @@ def crossings(
     return Crossings(distance, vertical, row, col, post, reached)
 
 
-def crossings_within(cell: Any, thickness: Any, max_range: Any) -> int:
-    """Wall lines of one direction, thickness included, that a ray can meet within `max_range`."""
-    return math.floor((float(max_range) + float(thickness)) / float(cell)) + 1
+def crossings_within(cell_size_m: Any, wall_thickness_m: Any, max_range_m: Any) -> int:
+    """Wall lines of one direction, thickness included, that a ray can meet within `max_range_m`."""
+    return math.floor((float(max_range_m) + float(wall_thickness_m)) / float(cell_size_m)) + 1
 
 
 class _Grid(NamedTuple):
@@ -156,9 +157,9 @@ def _grid(cell: Any, thickness: Any, max_range: Any, count: int | None, dtype: A
     if count is None:
         if any(isinstance(length, jax.core.Tracer) for length in lengths):
             raise ParameterError(
-                "ray casting: cell, thickness or max_range is traced, so the number of crossings "
-                "cannot be worked out. Give crossings_per_axis = crossings_within(smallest cell, "
-                "largest thickness, largest max_range)"
+                "ray casting: cell_size_m, wall_thickness_m or max_range_m is traced, so the "
+                "number of crossings cannot be worked out. Give crossings_per_axis = "
+                "crossings_within(smallest cell, largest thickness, largest range)"
             )
         count = crossings_within(*lengths)
     cell, thickness, max_range = (jnp.asarray(length, dtype) for length in lengths)

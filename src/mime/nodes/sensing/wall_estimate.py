@@ -25,26 +25,29 @@ class WallEstimate(NamedTuple):
 
 
 class FrontWall(NamedTuple):
-    """What a wall ahead says of the place along a cell."""
+    """What a wall ahead tells about the place along a cell."""
 
     axle_to_face: Float[Array, ""]
     """m, from the body's origin (the axle) to the face, along the face's normal."""
     offset: Float[Array, ""]
-    """m, of the axle from its cell's centre, towards the wall; within half a cell."""
+    """m, from the cell's centre to the axle, towards the wall; within half a cell."""
     valid: Bool[Array, ""]
     """The reading lies strictly inside the sensor's range."""
 
 
 def estimate_wall(
-    first_pose: SensorPose, second_pose: SensorPose, first_reading: Number, second_reading: Number
+    first_pose: SensorPose,
+    second_pose: SensorPose,
+    first_reading_m: Number,
+    second_reading_m: Number,
 ) -> WallEstimate:
     """The line through what two sensors on the same side see, the rear one first.
 
     With the two exchanged the yaw turns by pi. Two equal points make no line: yaw 0, the distance
     is theirs, gradients are 0.
     """
-    p1x, p1y = _point(first_pose, first_reading)
-    p2x, p2y = _point(second_pose, second_reading)
+    p1x, p1y = _point(first_pose, first_reading_m)
+    p2x, p2y = _point(second_pose, second_reading_m)
     along_x, along_y = p2x - p1x, p2y - p1y
     squared = along_x**2 + along_y**2
     line = squared > 0
@@ -58,25 +61,25 @@ def estimate_wall(
 
 def front_wall(
     pose: SensorPose,
-    reading: Number,
-    cell: Number,
-    thickness: Number,
-    min_range: Number,
-    max_range: Number,
-    heading_error: Number = 0.0,
+    reading_m: Number,
+    cell_size_m: Number,
+    wall_thickness_m: Number,
+    min_range_m: Number,
+    max_range_m: Number,
+    heading_error_rad: Number = 0.0,
 ) -> FrontWall:
-    """Along the cell by the wall ahead:   D = p_x cos e - p_y sin e,   p the point that is seen.
+    """D = p_x cos e - p_y sin e,   p the point that is seen: the place along the cell by the wall.
 
     e is the heading against the wall's normal, clockwise. The face stands half a cell less half a
     thickness from the centre of the cell before it, so the axle is (cell - thickness) / 2 - D ahead
     of that centre: whole cells are taken off, since the wall may be that of a cell further on.
     """
-    x, y = _point(pose, reading)
-    e = jnp.asarray(heading_error)
+    x, y = _point(pose, reading_m)
+    e = jnp.asarray(heading_error_rad)
     D = x * jnp.cos(e) - y * jnp.sin(e)
-    ahead = 0.5 * (cell - thickness) - D
-    valid = jnp.asarray((reading > min_range) & (reading < max_range))
-    return FrontWall(D, ahead - cell * jnp.round(ahead / cell), valid)
+    ahead = 0.5 * (cell_size_m - wall_thickness_m) - D
+    valid = jnp.asarray((reading_m > min_range_m) & (reading_m < max_range_m))
+    return FrontWall(D, ahead - cell_size_m * jnp.round(ahead / cell_size_m), valid)
 
 
 def _point(pose: Any, reading: Any) -> tuple[Any, Any]:

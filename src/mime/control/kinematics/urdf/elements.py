@@ -91,7 +91,7 @@ def read_origin(element: Element) -> np.ndarray:
 
 
 def read_link(element: Element) -> UrdfLink:
-    """Name and inertial of a <link>; none means massless."""
+    """Name and inertia of a <link>; without <inertial> it is massless."""
     link = UrdfLink(element, attribute(element, "name"))
     inertial = element.find("inertial")
     if inertial is not None:
@@ -160,7 +160,7 @@ def _read_axis(joint: UrdfJoint) -> np.ndarray:
 
 
 def read_limits(joint: UrdfJoint) -> list[str]:
-    """Fills the joint's limits; returns notes on what is taken otherwise than written."""
+    """Fills in the joint's limits; returns notes on what is not taken as it is written."""
     limit = joint.element.find("limit")
     if joint.kind == JOINT_TYPE_FIXED:
         return []
@@ -216,9 +216,7 @@ def read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> li
 
 
 def _values(transmission: Element, *tags: str) -> list[float]:
-    """Numbers of the given tags, anywhere in the transmission: files put them in the joint, the
-    actuator, or neither.
-    """
+    """Numbers of the given tags, anywhere in the transmission: joint, actuator or neither."""
     values = []
     for part in transmission.iter():
         if part.tag in tags:

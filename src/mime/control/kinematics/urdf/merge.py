@@ -1,6 +1,4 @@
-"""From URDF records to a `KinematicTree`: the tree is sorted, fixed links are merged, bodies are
-checked.
-"""
+"""Builds a `KinematicTree` of URDF records: sorts it, merges fixed links and checks the bodies."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ from mime.control.kinematics.tree import (
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink, without_rounding
 from mime.control.kinematics.urdf.xml import Element
 
-# Decimal figures of a CAD export are rounded: let the triangle inequality fail by this part of the
+# Decimal figures of a CAD export are rounded: the triangle inequality may fail by this part of the
 # largest inertia.
 INERTIA_ROUNDING = 1e-6
 # And a body thinner than a micrometre in its radius of gyration (m²) counts as a rod or a point.
@@ -144,9 +142,7 @@ def _check_topology(
 def _merge(
     root: str, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
 ) -> tuple[list[Body], dict[str, tuple[int, np.ndarray]]]:
-    """Moving bodies, parents first and depth first in the order of the file; and where each link's
-    frame went.
-    """
+    """Moving bodies, parents first, depth first in the order of the file; and each link's frame."""
     children: dict[str, list[UrdfJoint]] = {}
     for joint in joints.values():
         children.setdefault(joint.parent, []).append(joint)
@@ -206,9 +202,7 @@ def _unphysical(body: Body) -> str:
 
 
 def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None:
-    """A joint that moves no mass, by itself or by those that mimic it, makes the mass matrix
-    singular.
-    """
+    """Refuse a joint that moves no mass, itself or by its mimics: M would be singular."""
     moves = [_resistance(body) > 0.0 for body in bodies]
     for i in reversed(range(len(bodies))):
         parent = bodies[i].parent_idx

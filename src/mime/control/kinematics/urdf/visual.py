@@ -25,7 +25,7 @@ def read_visuals(robot: Element, package_dirs: list[Path]) -> tuple[Visual, ...]
 
 
 def resolve_mesh(filename: str, urdf_path: Path, package_dirs: list[Path]) -> str:
-    """Where a mesh is on this machine; the name as written when it cannot be found.
+    """The path of a mesh on this machine; the name as written when it cannot be found.
 
     `package://name/rest` is looked for in `package_dirs`, then in every folder above the file, as
     `name/rest` and, in the package's own folder, as `rest`.

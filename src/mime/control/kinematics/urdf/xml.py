@@ -1,5 +1,5 @@
-"""Reading XML that others wrote: no entity expansion, line numbers in errors, and no tag dropped
-in silence.
+"""Reads XML that others wrote: entities are not expanded, errors have line numbers, and no tag is
+dropped in silence.
 """
 
 import math
@@ -13,9 +13,7 @@ import numpy as np
 
 
 class UrdfError(ValueError):
-    """The file cannot be simulated: which file and line, which element, what was found, what to
-    do.
-    """
+    """The file cannot be simulated. It names file, line and element, what was found, what to do."""
 
 
 class Element(ElementTree.Element):
@@ -36,15 +34,13 @@ class Element(ElementTree.Element):
 
     @property
     def label(self) -> str:
-        """What people call it: joint 'wrist', or <axis>."""
+        """The element in words: joint 'wrist', or <axis>."""
         name = self.get("name")
         return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
 
 
 def read_xml(path: Path) -> Element:
-    """The root element. Entity declarations are refused: URDF needs none, and they can blow up or
-    read files.
-    """
+    """The root element. Entity declarations are refused: they can blow up or read files."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -166,9 +162,7 @@ READ: dict[str, Content] = {
         _REDUCTION | {"joint": ({"name"}, _REDUCTION), "actuator": ({"name"}, _REDUCTION)},
     ),
 }
-"""All that MIME reads below <robot>: tag -> (attributes, children). The rest is reported by
-`tree.ignored`.
-"""
+"""What MIME reads below <robot>: tag -> (attributes, children). `tree.ignored` lists the rest."""
 
 
 def ignored_tags(robot: Element) -> Iterator[str]:

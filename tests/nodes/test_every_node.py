@@ -1,0 +1,39 @@
+"""Whoever adds a node: it is listed, public, has its page, and its metadata is whole."""
+
+from pathlib import Path
+
+import mime
+from every_node import every_node_type
+from mime.reporting.node_sheet import example_node, markdown, node_sheet
+from mime.scenarios.node_types import own_types
+
+GUIDES = Path(__file__).parents[2] / "docs" / "algorithm_guide" / "nodes"
+
+
+def test_the_registry_knows_every_node():
+    assert list(own_types().values()) == every_node_type()
+
+
+def test_every_node_is_a_public_name():
+    assert [cls for cls in every_node_type() if getattr(mime, cls.__name__, None) is not cls] == []
+
+
+def test_every_node_has_a_guide():
+    guides = "\n".join(page.read_text(encoding="utf-8") for page in GUIDES.glob("*.md"))
+    assert [cls for cls in every_node_type() if cls.meta.id not in guides] == []
+
+
+def test_every_node_agrees_with_its_metadata():
+    examples = {cls.__name__: example_node(cls)[0] for cls in every_node_type()}
+    found = {
+        name: node.validate_mime_consistency() if node else ["no scenario builds one"]
+        for name, node in examples.items()
+    }
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_a_sheet_says_which_function_computes_which_term():
+    for cls in every_node_type():
+        page = markdown(node_sheet(cls))
+        for entry in cls.meta.implementation:
+            assert f"| `{entry.term}` | `{entry.function}` |" in page, cls

@@ -15,7 +15,14 @@ maze = random_maze(0)  # or read_maze("my_maze.txt")
 print(maze_text(maze))
 
 # Sensors and wheels as bad as real ones; the brain calculates with perfect wheels.
-mouse = build_mouse(maze, seed=0, range_noise_m=3e-3, wheel_radius_ratio=(1.02, 0.98))
+mouse = build_mouse(
+    maze,
+    seed=0,
+    range_noise_m=3e-3,
+    gyro_noise_rad_per_s=0.01,
+    gyro_bias_rad_per_s=0.02,
+    wheel_radius_ratio=(1.02, 0.98),
+)
 start = starting_state(maze)
 run = mouse.compile().run(60.0, initial_state=start, record=figures.RECORD, every=2)
 

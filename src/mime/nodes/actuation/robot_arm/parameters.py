@@ -13,9 +13,8 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
-from mime.core.address import NamedEntries
 from mime.core.node import Node, ParameterError, Problem, option, parameter
-from mime.core.parameters import known
+from mime.core.parameters import NamedEntries, known
 from mime.core.pose import IDENTITY_POSE
 
 

@@ -1,4 +1,4 @@
-"""The types that MIME ships: a user's script is right for a strict type checker, a wrong one not."""
+"""The types that MIME ships: a strict checker accepts a right script and refuses a wrong one."""
 
 import os
 import subprocess

@@ -207,9 +207,9 @@ def _by_kind(kinds: Mapping[str, type[BaseModel]], other: type[BaseModel] | None
     return choose
 
 
-def _each(name: str, form: type, choose: Choose, source: Source) -> dict[Any, Any]:
+def _each(name: str, form: type[Any], choose: Choose, source: Source) -> dict[Any, Any]:
     """The tables of a table or of a list, each checked."""
-    section: Any = source.data.get(name, form())
+    section = source.data.get(name, form())
     if not isinstance(section, form):
         words = "a list of tables" if form is list else "a table"
         source.add((name,), f"must be {words}, got {shown(section)}")

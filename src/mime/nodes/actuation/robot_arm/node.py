@@ -92,17 +92,11 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("Σ J_iᵀ F_i", f"{_NODE}._wrench_to_joint_torques", "one inward pass of RNEA"),
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
-        Mapped(
-            "tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, exact sticking"
-        ),
+        Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "COM frames"),
-        Mapped(
-            "base ⊕ link ⊕ tool",
-            f"{_NODE}.node.RobotArmNode.compute_boundary_fluxes",
-            "scalar first",
-        ),
+        Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),
 )
 
@@ -225,12 +219,12 @@ class RobotArmNode(RobotArmParameters):
         return {"joint_angles": q + dt * qd, "joint_velocities": qd}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
-        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; the arm as a whole as a rigid one.
+        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.
 
-        By the midpoint rule the link would move by dt (q̇ + q̇') / 2. What accelerates links and
-        rotors together (r̈) moves them by the new velocity instead, as in a rigid arm: half a step
-        more, and the deflection does not notice. (With dry friction it is what accelerates the
-        rotors, so that one that sticks does not move.)
+        By the midpoint rule a link would move by dt (q̇ + q̇') / 2. The acceleration that links and
+        rotors share (r̈) moves them by the new velocity instead, as in a rigid arm. That is half a
+        step more, and the same for both, so the deflection does not change. With dry friction the
+        rotors' own acceleration is used, so that a rotor that sticks does not move.
         """
         midpoint = self.spring_integrator == "midpoint"
         h = 0.5 * dt if midpoint else dt

@@ -20,7 +20,7 @@ from robots import DT, GRAVITY, Robot
 
 from mime.control.kinematics.crba import composite_rigid_bodies
 from mime.control.kinematics.ltdl import solve_ltdl
-from mime.control.kinematics.recursion import MOST_INLINED_SOLVES
+from mime.control.kinematics.recursion import INLINED_SOLVES
 from mime.control.kinematics.rnea import inverse_dynamics
 from mime.control.kinematics.scalar import sub, unpack
 from mime.control.kinematics.spatial import Vector
@@ -52,7 +52,7 @@ def cases(threads: int) -> Iterator[Figure]:
 
 def passes(robot: Robot, count: int) -> Callable[[Any, Any], Any]:
     """The first passes of the forward dynamics, and a number that needs all of their results."""
-    tree, call = robot.tree, inline if robot.joints <= MOST_INLINED_SOLVES else keep_call
+    tree, call = robot.tree, inline if robot.joints <= INLINED_SOLVES else keep_call
     masses, gravity = link_mass_moments(tree), Vector(unpack(GRAVITY))
     still = [0.0] * robot.joints
 

@@ -146,7 +146,7 @@ def test_an_unreachable_target_is_reported_with_the_nearest_pose(narrow):
     result = solve_ik(narrow, "tool", [2, 0, 0, 1, 0, 0, 0], [0.3, 0.4, 0.2], position_only=True)
     assert not result.converged
     assert result.position_error_m == pytest.approx(1.1, abs=1e-3)  # a search ends at gains of 1e-3
-    with pytest.raises(ValueError, match=r"nearest by 1.1 m and .* Is it within reach\?"):
+    with pytest.raises(ValueError, match=r"nearest miss it by 1.1 m and .* Is it within reach\?"):
         result.checked()
 
 

@@ -173,7 +173,7 @@ REFUSALS = {
             "acceleration_m_per_s2": 20.0,
             "jerk_m_per_s3": 2000.0,
         },
-        r"speed_m_per_s = 0.6 m/s would turn 'joint_\d' at .* its limit is 1.05 rad/s",
+        r"speed_m_per_s must be lower: 0.6 m/s would turn 'joint_\d' at .* its limit is 1.05 rad/s",
     ),
     "neither": ({}, "waypoints_m or circle must be given, one of them, got neither"),
     "both": (
@@ -194,7 +194,7 @@ REFUSALS = {
     ),
     "no radius": ({"circle": {"centre_m": [0, 0, 0]}}, r"circle.radius_m must be .*, got nothing"),
     "no size": ({"circle": {**CIRCLE, "radius_m": 0}}, "needs radius_m > 0, turns > 0"),
-    "words": ({"circle": {**CIRCLE, "turns": "two"}}, r"circle: turns must be .*, got 'two'"),
+    "words": ({"circle": {**CIRCLE, "turns": "two"}}, r"circle.turns must be .*, got 'two'"),
     "posture": (
         {"waypoints_m": CORNERS, "posture_rad": (0, 0)},
         "posture_rad must be 6 joint angles",

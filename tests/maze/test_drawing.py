@@ -77,7 +77,7 @@ def test_a_belief_that_knows_all_is_drawn_as_the_maze(axes):
     draw(maze, axes, belief=full_belief(maze))
     assert len(collection(axes, "walls").get_paths()) == num_walls(maze)
     assert "unknown" not in [c.get_label() for c in axes.collections]
-    with pytest.raises(ValueError, match="a belief of 5 x 5 cells is none of a maze of 5 x 8"):
+    with pytest.raises(ValueError, match="the belief has 5 x 5 cells and the maze 5 x 8"):
         draw(maze, axes, belief=unknown_belief(5, 5))
 
 
@@ -92,7 +92,6 @@ def test_a_route_runs_through_the_centres_of_its_cells(axes):
 
 def test_text_shows_marks_in_their_cells():
     maze = Maze.empty(2, 2, goals=[(0, 1)])
-    assert maze_text(maze) == maze.to_text()
     marks = {(1, 0): 0, (0, 0): 1, (0, 1): 2}
     lines = maze_text(maze, marks).splitlines()
     assert lines[1] == "| 1   2 |"

@@ -3,7 +3,7 @@
 import pytest
 
 from maze.samples import EMPTY_MZ, EMPTY_MZ_LINE, NUM, TEXT
-from mime.maze import EAST, Maze, MazeError, random_maze, read_maze, write_maze
+from mime.maze import EAST, Maze, MazeError, maze_text, random_maze, read_maze, write_maze
 from mime.maze.formats import (
     format_maz,
     format_mz,
@@ -47,7 +47,7 @@ def closed_room(write):
 
 
 def unmarked(maze):
-    return maze.to_text().replace("G", " ")
+    return maze_text(maze).replace("G", " ")
 
 
 REFUSALS = {

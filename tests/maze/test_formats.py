@@ -10,6 +10,7 @@ from mime.maze import (
     EAST,
     NORTH,
     Maze,
+    maze_text,
     random_maze,
     read_maze,
     write_maze,
@@ -92,7 +93,7 @@ def test_text_is_read_cell_by_cell(post):
 
 
 def test_text_without_marks_has_the_centre_for_a_goal():
-    maze = parse_text(Maze.empty(3, 4).to_text().replace("S", " ").replace("G", " "))
+    maze = parse_text(maze_text(Maze.empty(3, 4)).replace("S", " ").replace("G", " "))
     assert (maze.start, maze.goals) == ((2, 0), ((1, 1), (1, 2)))
 
 

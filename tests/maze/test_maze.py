@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from mime.maze import EAST, NORTH, SOUTH, WEST, Maze, MazeError, default_goals, random_maze
+from mime.maze import (
+    EAST,
+    NORTH,
+    SOUTH,
+    WEST,
+    Maze,
+    MazeError,
+    default_goals,
+    maze_text,
+    random_maze,
+)
 
 # 2 x 3 cells: walls by row, from the drawing
 #   o---o---o---o
@@ -204,7 +214,7 @@ def test_four_quarter_turns_change_nothing(shape):
 
 
 def test_text_draws_posts_walls_start_and_goal():
-    assert small_maze().to_text() == (
+    assert maze_text(small_maze()) == (
         "o---o---o---o\n| G     |   |\no   o---o   o\n| S |       |\no---o---o---o\n"
     )
     assert repr(small_maze(name="x")) == (

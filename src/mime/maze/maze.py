@@ -21,7 +21,6 @@ from mime.maze.grid import (
     Cell,
     MazeError,
     default_goals,
-    walls_as_text,
 )
 
 
@@ -178,13 +177,6 @@ class Maze:
         """True when the same walls stand, wherever start and goals are."""
         return np.array_equal(self.horizontal, other.horizontal) and np.array_equal(
             self.vertical, other.vertical
-        )
-
-    def to_text(self) -> str:
-        """The maze for people: posts `o`, walls `---` and `|`, start `S`, goals `G`."""
-        marks = dict.fromkeys(self.goals, "G") | {self.start: "S"}
-        return walls_as_text(
-            np.where(self.horizontal, "---", "   "), np.where(self.vertical, "|", " "), marks
         )
 
     def __eq__(self, other: object) -> bool:

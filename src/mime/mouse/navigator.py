@@ -143,10 +143,8 @@ def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> tu
     )
     stuck = asked & (chosen < 0)
     turn = (chosen - plan.heading) % 4
-    v, cell_size_m = (
-        jnp.asarray(world.explore.turn_speed_m_per_s, plan.origin.dtype),
-        world.cell_size_m,
-    )
+    cell_size_m = world.cell_size_m
+    v = jnp.asarray(world.explore.turn_speed_m_per_s, plan.origin.dtype)
     at_edge = plan.place == EDGE
     stops = at_edge & (home | stuck | (turn == 2))
     curves = at_edge & ~stops & (turn != 0)
@@ -176,13 +174,9 @@ def _explore_move(plan: Plan, world: World, strategy: Strategy, home: Any) -> tu
 
 def _prepare_race(plan: Plan, world: World, strategy: Strategy) -> Plan:
     """Choose the route of the speed run; it begins in the start cell, facing anywhere."""
+    goals = jnp.asarray(world.goals)
     headings, count = strategy.race(
-        plan.belief,
-        plan.cell,
-        plan.heading,
-        jnp.asarray(world.goals),
-        world.race,
-        world.cell_size_m,
+        plan.belief, plan.cell, plan.heading, goals, world.race, world.cell_size_m
     )
     headings = headings.astype(jnp.int32)
 

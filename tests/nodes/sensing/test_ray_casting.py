@@ -9,7 +9,7 @@ from mime.core.node import ParameterError
 from mime.nodes.sensing.ray_casting import cast_ray, crossings, crossings_within
 
 CELL, WALL, RANGE = 0.18, 0.012, 0.5
-LENGTHS = {"cell": CELL, "thickness": WALL, "max_range": RANGE}
+LENGTHS = {"cell_size_m": CELL, "wall_thickness_m": WALL, "max_range_m": RANGE}
 ONE_CELL = (np.ones((2, 1)), np.ones((1, 2)))
 CENTRE = np.full(2, CELL / 2)
 

@@ -113,9 +113,7 @@ def articulated_bodies(
     return Bodies(tree_runs, links, mass, U, inverse_D)
 
 
-def articulated_accelerations(
-    bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WRENCH
-) -> jax.Array:
+def solve_bodies(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WRENCH) -> jax.Array:
     """M q̈ = tau - (what the wrenches p on the links take): from the tips to the root,
 
         u_i = tau_i - S_i · p_i

@@ -3,7 +3,7 @@
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.recursion import MOST_UNROLLED_MASSES, use_loops
+from mime.control.kinematics.recursion import UNROLLED_MASSES, use_loops
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
 from mime.control.kinematics.spatial import Frame, MassMoments, Motion
 from mime.control.kinematics.tree import (
@@ -64,7 +64,7 @@ def _powers(Ic: MassMoments, X: list[Frame], S: list[Motion]) -> list[Scalar]:
 
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:
     """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
-    if use_loops(tree, MOST_UNROLLED_MASSES, q):
+    if use_loops(tree, UNROLLED_MASSES, q):
         return in_loops.mass_matrix(tree, q)
     M = composite_rigid_bodies(tree, joint_transforms(tree, q), link_mass_moments(tree))
     n = tree.num_joints

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops, placement
-from mime.control.kinematics.recursion import MOST_UNROLLED_FRAMES, MOST_UNROLLED_TORQUES, use_loops
+from mime.control.kinematics.recursion import UNROLLED_FRAMES, UNROLLED_TORQUES, use_loops
 from mime.control.kinematics.rnea import link_motions
 from mime.control.kinematics.scalar import Array, Scalar, pack, unpack
 from mime.control.kinematics.spatial import IDENTITY_FRAME, ZERO, Frame, Vector
@@ -43,7 +43,7 @@ def joint_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each URDF link frame (which is its joint's frame) in the world."""
-    if use_loops(tree, MOST_UNROLLED_FRAMES, q):
+    if use_loops(tree, UNROLLED_FRAMES, q):
         return placement.frames(tree, q, at_com=False)
     return pack([_rows(X) for X in link_frames(tree, joint_transforms(tree, q))], q)
 
@@ -52,7 +52,7 @@ def link_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
     """Pose of each link's centre-of-mass frame in the world; its axes are those of the link."""
-    if use_loops(tree, MOST_UNROLLED_FRAMES, q):
+    if use_loops(tree, UNROLLED_FRAMES, q):
         return placement.frames(tree, q, at_com=True)
     return pack([_rows(X) for X in com_frames(tree, q)], q)
 
@@ -64,7 +64,7 @@ def link_world_poses(
     T = link_to_world_transforms(tree, q)
     return (
         jax.vmap(_pose)(T)
-        if use_loops(tree, MOST_UNROLLED_FRAMES, q)
+        if use_loops(tree, UNROLLED_FRAMES, q)
         else jnp.stack([_pose(t) for t in T])
     )
 
@@ -74,7 +74,7 @@ def frame_transform(
 ) -> Float[Array, "4 4"]:
     """Pose of any URDF link frame in the world, merged links and the root included."""
     link_idx, offset = tree.frame(frame_name)
-    if use_loops(tree, MOST_UNROLLED_TORQUES, q, link_idx=link_idx):
+    if use_loops(tree, UNROLLED_TORQUES, q, link_idx=link_idx):
         return placement.tip_frame(tree, q, link_idx) @ jnp.asarray(offset, q.dtype)
     frames = link_frames(tree, joint_transforms(tree, q))
     X_world_link = IDENTITY_FRAME if link_idx < 0 else frames[link_idx]
@@ -125,7 +125,7 @@ def frame_jacobian_dot_qd_at(
 
 def _jacobian(tree: KinematicTree, q: Array, link_idx: int, point_in_link: Vector) -> Array:
     """Column of joint j:  [u × (p - p_j); u] if revolute, [u; 0] if prismatic."""
-    if use_loops(tree, MOST_UNROLLED_FRAMES, q, link_idx=link_idx):
+    if use_loops(tree, UNROLLED_FRAMES, q, link_idx=link_idx):
         return in_loops.tip_jacobian(tree, q, link_idx, point_in_link)
     columns = [ZERO] * (2 * tree.num_joints)
     if link_idx >= 0:
@@ -152,7 +152,7 @@ def _jacobian_dot_qd(
 ) -> Array:
     if link_idx < 0:
         return pack([0.0] * 6, q, qd)
-    if use_loops(tree, MOST_UNROLLED_TORQUES, q, qd, link_idx=link_idx):
+    if use_loops(tree, UNROLLED_TORQUES, q, qd, link_idx=link_idx):
         return in_loops.tip_acceleration(tree, q, qd, link_idx, point_in_link)
     X = joint_transforms(tree, q)
     no_acceleration: list[Scalar] = [0.0] * tree.num_links

@@ -14,20 +14,10 @@ import numpy as np
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.aba import (
-    Bodies,
-    articulated_accelerations,
-    articulated_bodies,
-    bias_wrenches,
-)
+from mime.control.kinematics.aba import Bodies, articulated_bodies, bias_wrenches, solve_bodies
 from mime.control.kinematics.crba import composite_rigid_bodies
 from mime.control.kinematics.ltdl import solve_ltdl
-from mime.control.kinematics.recursion import (
-    MOST_INLINED_SOLVES,
-    MOST_UNROLLED_SOLVES,
-    is_large,
-    use_loops,
-)
+from mime.control.kinematics.recursion import INLINED_SOLVES, UNROLLED_SOLVES, is_large, use_loops
 from mime.control.kinematics.rnea import inverse_dynamics, unpack_wrenches
 from mime.control.kinematics.scalar import Array, add, pack, sub, unpack
 from mime.control.kinematics.spatial import Vector
@@ -61,9 +51,9 @@ def forward_dynamics(
     given = DynamicsInputs(tree, q, qd, tau, gravity_world, F_ext, diagonal)
     if not is_large(tree, 0, q, qd, tau):  # nothing to compile
         return _by_mass_matrix(given, inline)
-    if not is_large(tree, MOST_UNROLLED_SOLVES, q, qd, tau):
+    if not is_large(tree, UNROLLED_SOLVES, q, qd, tau):
         return _of_small(*split(given))
-    if not use_loops(tree, MOST_UNROLLED_SOLVES, q, qd, tau):
+    if not use_loops(tree, UNROLLED_SOLVES, q, qd, tau):
         return _link_by_link(given)
     return _of_large(*split(given))
 
@@ -84,7 +74,7 @@ class DynamicsInputs(NamedTuple):
 def _of_small(constants: Constants, variables: list[Array]) -> Array:
     """q̈ of a small tree: in one piece if it is very small or batched, else link by link."""
     in_one_piece = partial(_by_mass_matrix, call=inline)
-    if constants.merge(variables).tree.num_links <= MOST_INLINED_SOLVES:
+    if constants.merge(variables).tree.num_links <= INLINED_SOLVES:
         return in_one_piece(constants.merge(variables))
     return _of_one_or_many(constants, variables, _link_by_link, in_one_piece)
 
@@ -151,7 +141,7 @@ def _change_of_large(
         return force if diagonal is None else force + diagonal * x
 
     def solve(_: Callable, force: Array) -> Array:
-        return articulated_accelerations(bodies, force)
+        return solve_bodies(bodies, force)
 
     _, change = jax.jvp(imbalance, variables, changes)
     return qdd, jax.lax.custom_linear_solve(times_M, -change, solve, symmetric=True)
@@ -166,7 +156,7 @@ def by_articulated_bodies(given: DynamicsInputs) -> tuple[Array, Bodies]:
     tree, q, qd, tau, gravity_world, F_ext, diagonal = given
     bodies = articulated_bodies(tree, q, diagonal)
     p = bias_wrenches(bodies, tree, qd, gravity_world, F_ext)
-    return articulated_accelerations(bodies, tau, p), bodies
+    return solve_bodies(bodies, tau, p), bodies
 
 
 def _by_mass_matrix(given: DynamicsInputs, call: Call) -> Array:

@@ -26,17 +26,13 @@ from mime.xla.keep_call import keep_call
 
 T = TypeVar("T")
 
-MOST_UNROLLED_FRAMES = 4
-"""All frames, or a Jacobian, are unrolled for at most this many links. The numbers come from
-`benchmarks/kinematics.py`."""
-MOST_UNROLLED_MASSES = 6
-"""The same for the mass matrix."""
-MOST_UNROLLED_SOLVES = 10
-"""The same for the forward dynamics of many robots."""
-MOST_UNROLLED_TORQUES = 16
-"""The same for the torques, or for the motion of one link."""
-MOST_INLINED_SOLVES = 6
-"""Up to this many links the forward dynamics of one robot is unrolled without `keep_call`."""
+UNROLLED_FRAMES, UNROLLED_MASSES, UNROLLED_SOLVES, UNROLLED_TORQUES = 4, 6, 10, 16
+"""The most links for which a recursion is unrolled: for all frames or a Jacobian, for the mass
+matrix, for the forward dynamics of many robots, and for the torques or the motion of one link.
+`benchmarks/kinematics.py` measures them.
+"""
+INLINED_SOLVES = 6
+"""The most links for which the forward dynamics of one robot is unrolled without `keep_call`."""
 
 
 def is_large(

@@ -7,7 +7,7 @@ upwards.
 from jaxtyping import Float
 
 from mime.control.kinematics import in_loops
-from mime.control.kinematics.recursion import MOST_UNROLLED_TORQUES, use_loops
+from mime.control.kinematics.recursion import UNROLLED_TORQUES, use_loops
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
 from mime.control.kinematics.spatial import (
     ZERO,
@@ -125,7 +125,7 @@ def rnea(
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
     axes, at the link's centre of mass. Joint friction is not included; the armature is.
     """
-    if use_loops(tree, MOST_UNROLLED_TORQUES, q, qd, qdd):
+    if use_loops(tree, UNROLLED_TORQUES, q, qd, qdd):
         return in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext)
     return pack(
         inverse_dynamics(

@@ -114,9 +114,6 @@ class ToolPathNode(Node):
         tree                         the arm, or the path of its URDF
         end_effector_link_name       the link that carries the tool
         posture_rad                  (N,) how the tool is held, and where the search begins
-        speed_m_per_s                the largest, along the path
-        acceleration_m_per_s2        the largest, along the path
-        jerk_m_per_s3                the largest, along the path
         waypoints_m                  (2 or more, 3); the first one at t = 0
         circle                       centre_m, radius_m, normal (z), turns (1)
         end_effector_offset_in_link  the tool in its link, as the arm has it

@@ -118,8 +118,9 @@ def test_an_interrupted_run_resumes(unfinished):
 
 def test_unfinished_work_is_not_overwritten(unfinished):
     before = unfinished.read_bytes()
-    with pytest.raises(CheckpointError, match=r"an unfinished run .* of 10000 steps"):
+    with pytest.raises(CheckpointError, match=r"an unfinished run .* of 10000 steps") as caught:
         graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished)
+    assert caught.value.reason == "unfinished"
     assert unfinished.read_bytes() == before
 
 
@@ -136,8 +137,9 @@ def test_unfinished_work_is_not_overwritten(unfinished):
 def test_a_checkpoint_of_another_run_is_refused(unfinished, changed, part):
     options = {"inputs": {"a": {"s": 1.0}}, **changed}
     simulation = options.pop("simulation", graph)()
-    with pytest.raises(CheckpointError, match=f"another run .*{part}"):
+    with pytest.raises(CheckpointError, match=f"another run .*{part}") as caught:
         simulation.run(steps=10_000, checkpoint=unfinished, resume=True, **options)
+    assert caught.value.reason == "other run"
 
 
 def test_a_checkpoint_of_another_graph_is_refused(unfinished):
@@ -155,10 +157,12 @@ def test_a_checkpoint_of_another_graph_is_refused(unfinished):
 def test_a_checkpoint_cut_short_is_refused(unfinished, keep):
     whole = unfinished.read_bytes()
     unfinished.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
-    with pytest.raises(CheckpointError, match="cut short"):
+    with pytest.raises(CheckpointError, match="cut short") as caught:
         graph().run(steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=unfinished, resume=True)
+    assert caught.value.reason == "damaged"
 
 
 def test_a_missing_checkpoint_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="no such checkpoint"):
+    with pytest.raises(CheckpointError, match="no such checkpoint") as caught:
         graph().run(steps=10, checkpoint=tmp_path / "none", resume=True)
+    assert caught.value.reason == "missing"

@@ -166,14 +166,6 @@ def test_a_picture_on_a_full_disk_is_told(cli, monkeypatch):
     assert not Path("g.png").exists()
 
 
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (OSError(errno.EROFS, "x"), "Read-only file system"),
-        (OSError("Can't write (errno = 28, error message = 'x', buf = 0)"), "No space left on dev"),
-        (RuntimeError("first\nsecond"), "first"),
-        (RuntimeError(), "RuntimeError"),
-    ],
-)
-def test_the_reason_is_one_line(error, words):
-    assert reason(error).startswith(words)
+def test_the_reason_is_the_operating_systems():
+    assert reason(OSError(errno.EROFS, "x")) == "Read-only file system"
+    assert reason(OSError("the folder is not there")) == "the folder is not there"

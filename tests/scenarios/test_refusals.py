@@ -302,6 +302,15 @@ ARM_CASES = {
 }
 
 
+def test_a_file_that_is_none_of_its_kind_is_told_at_the_key_that_names_it(write, tmp_path):
+    (tmp_path / "bad.urdf").write_text(
+        "<robot><link name='a'/><joint name='j' type='odd'/></robot>"
+    )
+    found = problems(write(ARM, {"model:planar_arm_3link": "bad.urdf"}))
+    expected = "motor.toml:7: nodes.arm.urdf_path: bad.urdf:1: joint 'j' "
+    assert [problem[: len(expected)] for problem in found] == [expected]
+
+
 @pytest.mark.parametrize(("replace", "expected"), ARM_CASES.values(), ids=ARM_CASES.keys())
 def test_files_and_references_that_lead_nowhere_are_told(write, replace, expected):
     assert_only(problems(write(ARM, replace)), expected)

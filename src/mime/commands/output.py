@@ -5,7 +5,6 @@ a result in the folder is never that of another run than the last.
 """
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +77,7 @@ def save(trajectory: "Trajectory", path: Path) -> None:
     """Write a result, whole or not at all."""
     try:
         trajectory.save(path)
-    except (OSError, RuntimeError) as error:  # HDF5 tells of a full disk as either
+    except OSError as error:
         raise RunFailedError(f"cannot write {path}: {reason(error)}") from error
 
 
@@ -99,13 +98,9 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise RunFailedError(f"cannot write {path}: {reason(error)}") from error
 
 
-def reason(error: Exception) -> str:
-    """What the operating system says, in a line. HDF5 hides it in a long text."""
-    hidden = re.search(r"errno = (\d+)", str(error))
-    number = int(hidden[1]) if hidden else getattr(error, "errno", None)
-    if number:
-        return os.strerror(number)
-    return (str(error).splitlines() or [type(error).__name__])[0]
+def reason(error: OSError) -> str:
+    """What the operating system says."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 def _write(part: Path, content: bytes) -> None:

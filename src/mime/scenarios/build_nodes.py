@@ -16,7 +16,6 @@ import numpy as np
 
 from mime._files import is_file
 from mime._text import nearest, quoted
-from mime.core.address import find
 from mime.core.node import Node
 from mime.core.parameters import Effect, Parameterised
 from mime.core.problem import Place
@@ -29,6 +28,7 @@ from mime.scenarios.source import Source, shown
 from mime.scenarios.tables import NodeTable, ScenarioTables
 
 _MOST_STEPS = 2**31
+_LARGEST = 2**1023
 _MODEL, _NODE = "model:", "node:"
 DATASHEET = "datasheet"
 """The key of a catalogue motor, or of a table of figures, for types made from data sheets."""
@@ -109,7 +109,9 @@ class _Builder:
         try:
             node = self._with_entries(make(name, timestep, *sheet, **values), entries, place)
         except Exception as error:  # any refusal of any package's node, whatever its type
-            self.source.refuse(place, error)
+            file = getattr(error, "filename", None)
+            named = [key for key, value in values.items() if file and str(value) == str(file)]
+            self.source.refuse((*place, *named), error)
             return
         if len(self.source.found) == before:
             self.built[name] = node
@@ -201,11 +203,10 @@ class _Builder:
     def _with_entries(self, node: Node, entries: Mapping[str, Any], at: Place) -> Node:
         """The node with other values of entries that have names: `"link[forearm].mass_kg" = 2`."""
         for address, value in entries.items():
-            spec = find(node, address).spec or ParameterSpec("", None, None, None, None, "")
-            if problem := _number_problem(spec, value):
-                self.source.add((*at, address), problem)
-            else:
+            if _are_numbers(value):
                 node = node.with_params(**{address: value})
+            else:
+                self.source.add((*at, address), f"must be a number, got {shown(value)}")
         return node
 
     def _datasheet(self, value: Any, at: Place) -> Datasheet | None:
@@ -260,13 +261,10 @@ def _file(value: Any, folder: Path) -> Path:
 
 def _number_problem(spec: ParameterSpec, value: Any) -> str | None:
     """What the spec alone can tell; infinity and shapes that depend on others are the node's."""
-    expected = f"must be a number [{spec.unit or '1'}], got {shown(value)}"
-    try:
-        numbers = np.array(list(_leaves(value)), dtype=float)
-    except (TypeError, OverflowError):
-        return expected
-    if isinstance(value, str | bool) or not numbers.size:
-        return expected
+    leaves = list(_leaves(value))
+    if not leaves or not _are_numbers(value):
+        return f"must be a number [{spec.unit or '1'}], got {shown(value)}"
+    numbers = np.array(leaves, dtype=float)
     if np.any(np.isnan(numbers)) or not spec.allows(numbers[np.isfinite(numbers)]):
         return f"must be {spec.expected()}, got {shown(value)}"
     if spec.shape is not None and not isinstance(value, Mapping) and spec.shape != _shape(value):
@@ -281,14 +279,20 @@ def _shape(value: Any) -> tuple[int, ...] | None:
         return None
 
 
-def _leaves(value: Any) -> Iterator[float]:
+def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping | list):
         for entry in value.values() if isinstance(value, Mapping) else value:
             yield from _leaves(entry)
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError
     else:
         yield value
+
+
+def _are_numbers(value: Any) -> bool:
+    """True when all leaves are numbers that a float can hold; TOML's integers have no end."""
+    return all(
+        isinstance(leaf, float) or (type(leaf) is int and abs(leaf) < _LARGEST)
+        for leaf in _leaves(value)
+    )
 
 
 def _check_option(default: Any, value: Any) -> None:

@@ -113,8 +113,8 @@ def read_source(file: Path) -> Source:
         plain = text.replace("\r\n", "\n")
         return Source(file, text, tomllib.loads(plain), key_lines(plain))
     except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        _refuse(file, f"not UTF-8 text: {error.reason}", line)
+        before = error.object[: error.start].count(b"\n")
+        _refuse(file, f"not UTF-8 text: {error.reason}", before + 1)
     except OSError as error:
         _refuse(file, f"cannot be read: {error.strerror}")
     except tomllib.TOMLDecodeError as error:

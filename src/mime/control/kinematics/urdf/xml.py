@@ -15,6 +15,10 @@ import numpy as np
 class UrdfError(ValueError):
     """The file cannot be simulated. It names file, line and element, what was found, what to do."""
 
+    def __init__(self, file: Path, message: str, line: int | None = None):
+        self.filename = str(file)  # as an `OSError` has it
+        super().__init__(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+
 
 class Element(ElementTree.Element):
     """An XML element that remembers its file and line."""
@@ -30,7 +34,7 @@ class Element(ElementTree.Element):
         def __iter__(self) -> "Iterator[Element]": ...
 
     def error(self, message: str) -> UrdfError:
-        return UrdfError(f"{self.path}:{self.line}: {message}")
+        return UrdfError(self.path, message, self.line)
 
     @property
     def label(self) -> str:
@@ -44,16 +48,14 @@ def read_xml(path: Path) -> Element:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise UrdfError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+        raise UrdfError(path, f"cannot be read ({error.strerror}). Check the path.") from error
     if not text.strip():
-        raise UrdfError(f"{path}: the file is empty; expected a <robot>. Export the URDF again.")
+        raise UrdfError(path, "the file is empty; expected a <robot>. Export the URDF again.")
 
     def refuse(*_: object) -> None:
-        raise UrdfError(
-            f"{path}:{parser.CurrentLineNumber}: a DOCTYPE or ENTITY declaration; MIME "
-            "expands no entities. "
-            "Delete it and write the values out."
-        )
+        message = "a DOCTYPE or ENTITY declaration; MIME expands no entities. "
+        message += "Delete it and write the values out."
+        raise UrdfError(path, message, parser.CurrentLineNumber)
 
     def element(tag: str, attributes: dict[str, str]) -> Element:
         made = Element(tag, attributes)
@@ -69,10 +71,9 @@ def read_xml(path: Path) -> Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise UrdfError(
-            f"{path}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)}). "
-            "MIME reads plain URDF: expand xacro first, and close every tag."
-        ) from error
+        message = f"not well-formed XML ({expat.ErrorString(error.code)}). "
+        message += "MIME reads plain URDF: expand xacro first, and close every tag."
+        raise UrdfError(path, message, error.lineno) from error
     return cast(Element, builder.close())
 
 

@@ -30,14 +30,24 @@ def spring(stiffness=2.0):
     return stiffness
 
 
-def measure_spring(Spring):
+ENDS = {"mass_kg": 3.0, "colour": "red"}
+
+
+def measure_spring(Spring, *, stiffness_n_per_m=2.0, ends=ENDS):
     """F = k x
 
     The force of a spring | at one metre.
+
+    Reference: Hooke.
+    Procedure:
+    1. Pull.
+    2. Read.
+    Covers: springs
+    Excludes: ropes
     """
-    error = abs(Spring(stiffness=2.0) - 2.0)
+    error = abs(Spring(stiffness=stiffness_n_per_m) - stiffness_n_per_m)
     yield Measurement("error of the force", error + 1e-3, 0.1, "N", why="a|b")
-    yield Measurement("stiffness", Spring(stiffness=2.0), 1.5, "N/m", at_least=True)
+    yield Measurement("stiffness", Spring(stiffness=stiffness_n_per_m), 1.5, "N/m", at_least=True)
     yield Convergence("step (s)", (0.1, 0.05), "error (m)", {"a": (1e-2, 5e-3)}, 1.0)
 
 
@@ -49,11 +59,6 @@ def toy(number=900, **changes):
             subject=spring,
             node_id="MIME-NODE-900",
             fault=scaled("stiffness", 3.0),
-            configuration={"stiffness_n_per_m": 2.0},
-            reference="Hooke.",
-            procedure=("Pull.",),
-            covers=("springs",),
-            excludes=("ropes",),
             measure=measure_spring,
         ),
         **changes,
@@ -123,7 +128,9 @@ def test_a_pass_writes_page_picture_index_and_json(verify, reports):
         "# MIME-VER-900: A spring's force",
         "PASS: 2 of 2 numbers keep their limits; the deliberate fault is caught",
         "```text\nF = k x\n```",
-        "| `stiffness_n_per_m` | 2 |",
+        "| `stiffness_n_per_m` | 2 |\n| `mass_kg` | 3 |\n| `colour` | red |",
+        "## Reference\n\nHooke.\n\n## Procedure\n\n1. Pull.\n2. Read.\n",
+        "Covered: springs.\n\nNot covered: ropes.",
         "| error of the force | 0.001 N | ≤ 0.1 N | pass | a\\|b |",
         "| stiffness | 2 N/m | ≥ 1.5 N/m | pass |",
         "`stiffness` times 3: 1 of 2 numbers fail",
@@ -315,9 +322,26 @@ def test_a_package_plugs_its_benchmarks_in_and_a_broken_one_is_warned_of(monkeyp
 def test_a_number_is_given_once_and_a_benchmark_measures_something(monkeypatch):
     number = all_benchmarks()[0].number
     with pytest.raises(ValueError, match=f"MIME-VER-{number} is already"):
-        benchmark(number, "Another")(measure_spring)
+        benchmark(number, "Another", spring, scaled("stiffness", 2.0))(measure_spring)
+    with pytest.raises(ValueError, match="MIME-VER-9 'Dumb': its docstring lacks 'Reference'"):
+        benchmark(9, "Dumb", spring, scaled("stiffness", 2.0), node_id="MIME-NODE-900")(failing)
     with pytest.raises(ValueError, match="MIME-VER-900 measured nothing"):
         run_benchmark(toy(measure=lambda Spring: iter(())))
+
+
+def test_a_fault_may_be_the_mistake_itself_with_its_words_as_docstring():
+    class Rope(dict):
+        """a rope"""
+
+    def softened(Spring):
+        """a soft spring"""
+        return lambda stiffness: Spring(stiffness / 2)
+
+    assert Fault.of(Rope).description == "a rope"
+    assert Fault.of(Rope).apply(dict) is Rope
+    assert Fault.of(softened).description == "a soft spring"
+    assert Fault.of(softened).apply(spring)(2.0) == 1.0
+    assert Fault.of(scaled("stiffness", 2.0)).description == "`stiffness` times 2"
 
 
 def test_a_fault_changes_only_what_it_names():

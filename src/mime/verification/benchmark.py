@@ -1,23 +1,37 @@
 """A benchmark measures numbers and holds each to a limit; its fault must make it fail.
 
-    @benchmark(100, "Torque step", subject=MotorNode, fault=halved("inertia_kg_m2"), ...)
-    def torque_step(Motor):
-        '''w(t) = tau/b (1 - e^{-b t/J})'''
+    @benchmark(100, "Speed after a torque step", MotorNode, scaled("inertia_kg_m2", 0.5))
+    def torque_step(Motor, *, motor=REFERENCE, timestep_s=1e-4, commanded_torque_n_m=0.01):
+        '''w(t) = tau/b (1 - e^{-b t/J})
+
+        Reference: A damped rotor from rest, in NumPy.
+
+        Procedure:
+        1. Run with a constant torque.
+        2. Compare the speed after each step with the closed form.
+
+        Covers: the mechanical path of torque mode
+        Excludes: the winding (MIME-VER-101)
+        '''
         ...
         yield Measurement("relative rms error", rms, limit=6e-5, why="...")
 
 The function takes the thing under test as its argument and never names it otherwise, so that the
-same lines measure the sound subject and the one with the fault.
+same lines measure the sound subject and the one with the fault. Its keyword arguments are the
+configuration, and its docstring is the text of the report.
 """
 
 import importlib.util
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import numpy as np
+
+from mime._text import quoted
 
 Subject = Callable[..., Any]
 
@@ -57,6 +71,10 @@ class Convergence:
 
 
 Finding = Measurement | Convergence
+Values = Mapping[str, Any]
+
+SECTIONS = ("Reference", "Procedure", "Covers", "Excludes")
+"""Of the docstring of a benchmark, after its goal."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,14 @@ class Fault:
 
     description: str
     apply: Callable[[Subject], Subject]
+
+    @classmethod
+    def of(cls, mistake: "Fault | Subject") -> "Fault":
+        """A mistake that is a class takes the subject's place; its docstring is the description."""
+        if isinstance(mistake, Fault):
+            return mistake
+        words = inspect.cleandoc(mistake.__doc__ or "")
+        return cls(words, (lambda _: mistake) if isinstance(mistake, type) else mistake)
 
 
 @dataclass(frozen=True)
@@ -75,21 +101,14 @@ class Benchmark:
     title: str
     subject: Subject
     """The node or function under test, given to `measure`."""
+    fault: Fault
+    measure: Callable[..., Iterator[Finding]] = field(repr=False)
     node_id: str
     """The algorithm's id: "MIME-NODE-100"."""
-    fault: Fault
-    configuration: Mapping[str, object]
-    """Names carry units: {"inertia_kg_m2": 1e-4}."""
-    reference: str
-    """Where the truth comes from, with its equation (Markdown)."""
-    procedure: tuple[str, ...]
-    covers: tuple[str, ...]
-    excludes: tuple[str, ...]
-    measure: Callable[[Subject], Iterator[Finding]] = field(repr=False)
-    needs: tuple[str, ...] = ()
-    """Packages beyond MIME's own dependencies, by the names they are imported with."""
     kind: str = "analytic"
     """What the truth is: "analytic", "independent code", "published figures", ..."""
+    needs: tuple[str, ...] = ()
+    """Packages beyond MIME's own dependencies, by the names they are imported with."""
 
     @property
     def id(self) -> str:
@@ -97,9 +116,22 @@ class Benchmark:
         return f"MIME-VER-{self.number}"
 
     @property
-    def goal(self) -> str:
-        """The docstring of the measuring function."""
-        return inspect.cleandoc(self.measure.__doc__ or "")
+    def configuration(self) -> dict[str, object]:
+        """The keyword arguments of `measure`, {"timestep_s": 1e-4}; a mapping gives its entries."""
+        configuration: dict[str, object] = {}
+        for name, argument in inspect.signature(self.measure).parameters.items():
+            if argument.kind is argument.KEYWORD_ONLY:
+                value = argument.default
+                configuration |= value if isinstance(value, Mapping) else {name: value}
+        return configuration
+
+    @property
+    def text(self) -> dict[str, str]:
+        """The docstring of `measure` by section, as Markdown; what stands first is the goal."""
+        heading = rf"^({'|'.join(SECTIONS)}): *\n?"
+        goal, *rest = re.split(heading, inspect.cleandoc(self.measure.__doc__ or ""), flags=re.M)
+        text = {"Goal": goal} | dict.fromkeys(SECTIONS, "") | dict(zip(rest[::2], rest[1::2]))
+        return {section: words.strip() for section, words in text.items()}
 
     @property
     def missing(self) -> list[str]:
@@ -143,17 +175,32 @@ REGISTRY: dict[int, Benchmark] = {}
 
 
 def benchmark(
-    number: int, title: str, **description: Any
-) -> Callable[[Callable[[Subject], Iterator[Finding]]], Benchmark]:
-    """Register the decorated generator; `description` holds the fields of `Benchmark`."""
+    number: int,
+    title: str,
+    subject: Subject,
+    fault: Fault | Subject,
+    *,
+    node_id: str | None = None,
+    kind: str = "analytic",
+    needs: tuple[str, ...] = (),
+) -> Callable[[Callable[..., Iterator[Finding]]], Benchmark]:
+    """Register the decorated generator.
 
-    def register(measure: Callable[[Subject], Iterator[Finding]]) -> Benchmark:
+    `fault` may be the function or class that makes the mistake (see `Fault.of`). A node has its
+    `node_id` in its metadata; any other subject needs one here.
+    """
+
+    def register(measure: Callable[..., Iterator[Finding]]) -> Benchmark:
         if number in REGISTRY:
             raise ValueError(
                 f"MIME-VER-{number} is already '{REGISTRY[number].title}'; '{title}' needs its own"
             )
-        REGISTRY[number] = Benchmark(number, title, measure=measure, **description)
-        return REGISTRY[number]
+        algorithm = node_id or subject.meta.id  # type: ignore[attr-defined]
+        made = Benchmark(number, title, subject, Fault.of(fault), measure, algorithm, kind, needs)
+        if absent := [section for section, words in made.text.items() if not words]:
+            raise ValueError(f"{made.id} '{title}': its docstring lacks {quoted(absent)}")
+        REGISTRY[number] = made
+        return made
 
     return register
 
@@ -187,11 +234,6 @@ def scaled(parameter: str, factor: float) -> Fault:
         return build
 
     return Fault(f"`{parameter}` times {factor:g}", apply)
-
-
-def halved(parameter: str) -> Fault:
-    """The subject built with half of one of its parameters."""
-    return scaled(parameter, 0.5)
 
 
 def replaced(description: str, **values: Any) -> Fault:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mime.verification.benchmark import Convergence
+from mime.verification.benchmark import Convergence, Measurement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,3 +51,16 @@ def order(values: Sequence[float] | np.ndarray, errors: Sequence[float] | np.nda
     if np.size(values) < 2:
         return float("nan")
     return float(np.polyfit(np.log(values), np.log(errors), 1)[0])
+
+
+def order_error(
+    name: str,
+    values: Sequence[float],
+    errors: Sequence[float],
+    expected: int,
+    limit: float,
+    why: str = "the second-order term at the coarsest step",
+) -> Measurement:
+    """How far the order of the errors is from the expected one."""
+    distance = abs(order(values, errors) - expected)
+    return Measurement(f"{name}, distance from {expected}", distance, limit, why=why)

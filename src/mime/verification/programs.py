@@ -1,5 +1,7 @@
 """One compiled program for the sound subject and the faulty one, for all timesteps and lengths."""
 
+import copy
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -20,41 +22,57 @@ def varying(node: Any, *names: str) -> Any:
     return node.with_params(**{name: getattr(node, name) for name in names})
 
 
-def _rollout(
-    node: Node, start: dict, inputs: dict, dt: Any, every: Any, *, samples: int
-) -> dict[str, Any]:
-    def step(_: Any, state: dict) -> dict:
-        return node.update(state, inputs, dt)
-
-    def sample(state: dict, _: None) -> tuple[dict, dict]:
-        state = jax.lax.fori_loop(0, every, step, state)
-        return state, state
-
-    return jax.lax.scan(sample, start, length=samples)[1]
-
-
-_programs = {
-    quick: jit_folding(_rollout, ("samples",), compiler_options=QUICK if quick else {})
-    for quick in (False, True)
-}
-
-
 def rollout(
     node: Any,
-    start: dict[str, Any],
-    inputs: dict[str, Any],
+    inputs: Mapping[str, Any],
     samples: int,
+    *,
     every: int = 1,
     dt: float | None = None,
-    quick: bool = False,
+    start: Mapping[str, Any] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The state after each `every`-th step with constant inputs; `dt` other than the node's."""
+    """The state after each `every`-th step: fields (samples, ...).
+
+    An input is constant, or has a value per sample. `start` holds the fields that do not begin at
+    their initial values, and `dt` is the timestep where it is not the node's own.
+
+    `Program.rollout` compiles anew for every timestep and for every number of steps, which a study
+    of convergence is made of: it would spend minutes on compiling. Here both are arguments, so
+    that a benchmark compiles one program for each model of its subject.
+    """
+    room = 4096
+    while room < samples:
+        room *= 16  # few lengths of arrays, hence few programs
+    begin = {name: jnp.asarray(value, float) for name, value in (start or {}).items()}
+    spec = node.boundary_input_spec()
+    series = {name: np.zeros((room, *spec[name].shape)) for name in inputs}
+    for name, value in inputs.items():
+        series[name][:samples] = value
+    alike = copy.copy(node)
+    object.__setattr__(alike, "timestep", 1.0)  # a constant of the program; `update` is given dt
     dt = node.timestep if dt is None else dt
-    states = _programs[quick](node, start, inputs, dt, every, samples=samples)
-    return jax.tree.map(np.asarray, states)
+    state = node.initial_state() | begin
+    states = _program(alike, state, series, dt, samples * every, every, room=room)
+    return {name: np.asarray(values)[:samples] for name, values in states.items()}
 
 
-def at_rest(node: Any, **values: Any) -> dict[str, Any]:
-    """The node's initial state with some of its fields at other values."""
-    given = {name: jnp.asarray(value, float) for name, value in values.items()}
-    return node.initial_state() | given
+def final_state(node: Any, inputs: Mapping[str, Any], steps: int, **options: Any) -> dict[str, Any]:
+    """The state after `steps` steps; options as for `rollout`."""
+    states = rollout(node, inputs, 1, every=steps, **options)
+    return {name: values[0] for name, values in states.items()}
+
+
+def _rollout(
+    node: Node, state: dict, inputs: dict, dt: Any, steps: Any, every: Any, *, room: int
+) -> dict[str, Any]:
+    def step(n: Any, carry: tuple[dict, dict]) -> tuple[dict, dict]:
+        state, kept = carry
+        state = node.update(state, {name: x[n // every] for name, x in inputs.items()}, dt)
+        keep = partial(jax.lax.dynamic_update_index_in_dim, index=n // every, axis=0)
+        return state, jax.tree.map(keep, kept, state)
+
+    kept = jax.tree.map(lambda x: jnp.zeros((room, *jnp.shape(x)), x.dtype), state)
+    return jax.lax.fori_loop(0, steps, step, (state, kept))[1]
+
+
+_program = jit_folding(_rollout, ("room",), compiler_options=QUICK)

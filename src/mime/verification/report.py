@@ -11,7 +11,8 @@ Entry = Mapping[str, Any]
 
 def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str:
     """All that there is to know of a benchmark and its last run."""
-    equation, _, text = benchmark.goal.partition("\n\n")
+    text = benchmark.text
+    equation, _, meaning = text["Goal"].partition("\n\n")
     code = f"{benchmark.measure.__module__}.{benchmark.measure.__qualname__}"
     fault = entry["fault"]
     sections = [
@@ -29,16 +30,16 @@ def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str
         ),
         "## Goal",
         _code(equation) if "=" in equation or "<" in equation else equation,
-        text,
+        meaning,
         "## Configuration",
         _table(
             ("parameter", "value"),
             [(f"`{name}`", number(value, 6)) for name, value in benchmark.configuration.items()],
         ),
         "## Reference",
-        benchmark.reference,
+        text["Reference"],
         "## Procedure",
-        "\n".join(f"{index}. {step}" for index, step in enumerate(benchmark.procedure, 1)),
+        text["Procedure"],
         "## Result",
         measurements_table(entry["measurements"], why=True),
         *_convergence(entry["convergences"], plots),
@@ -48,10 +49,8 @@ def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str
         f"The same lines with {fault['description']}: {_fault_words(fault)}.",
         measurements_table(fault["measurements"]),
         "## Scope and limitations",
-        "Covered:",
-        _list(benchmark.covers),
-        "Not covered:",
-        _list(benchmark.excludes),
+        f"Covered: {text['Covers']}.",
+        f"Not covered: {text['Excludes']}.",
         "## Reproduce",
         f"```\nmime verify {benchmark.number}\n```",
         "Nothing is random that has no fixed seed. Numbers near round-off differ between machines.",
@@ -173,10 +172,6 @@ def _capitalised(words: str) -> str:
 
 def _code(text: str) -> str:
     return f"```text\n{text}\n```"
-
-
-def _list(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

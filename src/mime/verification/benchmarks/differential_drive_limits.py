@@ -1,6 +1,6 @@
 """MIME-VER-144 and 145: tyres that slip, walls that stop."""
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,44 +8,44 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
-from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, largest, scaled
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.differential_drive import (
-    ALGORITHM,
     CHASSIS,
     JW,
     ROLLING,
     M,
     R,
     dynamic,
-    run,
+    wheel_torques,
 )
-from mime.verification.programs import quick_jit
+from mime.verification.programs import quick_jit, rollout
 
 G = 9.80665
 
 
 @benchmark(
-    144,
-    "Slip limit of the tyres",
-    **ALGORITHM,
-    fault=scaled("friction_coefficient", 1e3),
-    configuration=ROLLING | CHASSIS | {"friction_coefficient": [0.1, 1.0, 2.0], "timestep_s": 1e-3},
-    reference="Coulomb's law at two tyres that share the weight: they hold while "
-    "tau <= mu m g r/2 (1 + 2 J_w/(m r²)), and give mu m g/2 each beyond.",
-    procedure=(
-        "Drive at three times the torque of the limit for 100 steps: speeds in closed form.",
-        "Drive at 0.999 and 1.001 of it for 10 steps: no slip, and slip.",
-    ),
-    covers=("where tyres let go, and what they give then, straight ahead",),
-    excludes=("sideways slip and the friction circle (in the tests)",),
+    144, "Slip limit of the tyres", DifferentialDriveNode, scaled("friction_coefficient", 1e3)
 )
-def slip(Drive: Subject) -> Iterator[Finding]:
-    """v' = mu g,   J_w w_i' = tau - mu m g r/2   beyond the limit;   r w_i = v below it"""
-    t = 1e-3 * np.arange(1, 101)
-    for mu in (0.1, 1.0, 2.0):
+def slip(Drive, *, body=ROLLING | CHASSIS, friction_coefficient=(0.1, 1.0, 2.0), timestep_s=1e-3):
+    """v' = mu g,   J_w w_i' = tau - mu m g r/2   beyond the limit;   r w_i = v below it
+
+    Reference: Coulomb's law at two tyres that share the weight: they hold while
+    tau <= mu m g r/2 (1 + 2 J_w/(m r²)), and give mu m g/2 each beyond.
+    Procedure:
+    1. Drive at three times the torque of the limit for 100 steps: speeds in closed form.
+    2. Drive at 0.999 and 1.001 of it for 10 steps: no slip, and slip.
+    Covers: where tyres let go, and what they give then, straight ahead
+    Excludes: sideways slip and the friction circle (in the tests)
+    """
+    t = timestep_s * np.arange(1, 101)
+    for mu in friction_coefficient:
         node = dynamic(Drive, friction_coefficient=mu)
+
+        def push(torque, steps, node=node):
+            return rollout(node, wheel_torques(torque, torque), steps, dt=timestep_s)
+
         stuck = mu * M * G / 2 * R * (1 + 2 * JW / R**2 / M)  # the torque at which tyres let go
-        states = run(node, np.full((100, 2), 3 * stuck), 1e-3)
+        states = push(3 * stuck, len(t))
         spin = (3 * stuck - mu * M * G / 2 * R) / JW
         speeds = {"forward_velocity": mu * G * t, "left_wheel_velocity": spin * t}
         yield Measurement(
@@ -54,7 +54,7 @@ def slip(Drive: Subject) -> Iterator[Finding]:
             limit=1e-12,
             why="100 roundings",
         )
-        below, above = (run(node, np.full((10, 2), s * stuck), 1e-3) for s in (0.999, 1.001))
+        below, above = (push(share * stuck, 10) for share in (0.999, 1.001))
         wrong = [np.sum(states["slipping"] != 1), np.sum(above["slipping"] != 1)]
         yield Measurement(
             f"steps of 120 whose `slipping` is wrong, mu = {mu:g}",
@@ -81,7 +81,6 @@ def slip(Drive: Subject) -> Iterator[Finding]:
 
 
 CELL, HALF = 0.18, 0.006
-MICE, STEPS = 512, 150
 SHRUNK = 3e-3
 
 
@@ -107,25 +106,26 @@ def _strips(p: np.ndarray, count: int, cells: int) -> list[np.ndarray]:
     return [(p > i * CELL - HALF) & (p < (i + cells) * CELL + HALF) for i in range(count)]
 
 
-@quick_jit
-def _crash(node: DifferentialDriveNode, *each: Any) -> Any:
+@partial(quick_jit, static_argnames="steps")
+def _crash(node: DifferentialDriveNode, v: Any, dt: Any, each: Any, *, steps: int) -> Any:
+    """The states of many mice, each in its own maze, with its own start."""
+
     def one(
         horizontal: Any, vertical: Any, column: Any, row: Any, heading: Any, course: Any, w: Any
     ) -> Any:
         mouse = node.with_params(horizontal_walls=horizontal, vertical_walls=vertical)
         state = mouse.state_at(column, row, heading) | {
-            "forward_velocity": 3 * jnp.cos(course),
-            "lateral_velocity": 3 * jnp.sin(course),
+            "forward_velocity": v * jnp.cos(course),
+            "lateral_velocity": v * jnp.sin(course),
             "turn_rate": w,
         }
-        torque = {"left_wheel_torque": 3e-3, "right_wheel_torque": 3e-3}
 
         def step(state: dict, _: None) -> tuple[dict, dict]:
-            state = mouse.update(state, torque, 1e-3)
+            state = mouse.update(state, wheel_torques(3e-3, 3e-3), dt)
             kept = ("x", "y", "heading", "penetration", "contact_force")
             return state, {name: state[name] for name in kept}
 
-        return jax.lax.scan(step, state, None, length=STEPS)[1]
+        return jax.lax.scan(step, state, None, length=steps)[1]
 
     return jax.vmap(one)(*each)
 
@@ -133,48 +133,52 @@ def _crash(node: DifferentialDriveNode, *each: Any) -> Any:
 @benchmark(
     145,
     "Nothing tunnels through walls",
-    **ALGORITHM,
-    fault=scaled("wall_stiffness_n_per_m", 1e-3),
-    configuration=ROLLING
-    | CHASSIS
-    | {
-        "friction_coefficient": 1.0,
-        "wall_stiffness_n_per_m": 5e4,
-        "mice": MICE,
-        "mazes": "512 of 3 x 3 cells, each inner wall with probability 0.4",
-        "speed_m_per_s": 3.0,
-        "turn_rate_rad_per_s": "within ±20",
-        "timestep_s": 1e-3,
-        "steps": STEPS,
-    },
-    reference="Brute force: the body's outline, sampled every 2 mm, against every wall and post. "
-    "The axle's midpoint moves 3 mm a step at most, and a wall is 12 mm thick.",
-    procedure=(
-        "Start 512 mice at 3 m/s anywhere in their cells, in any direction, spinning (seed 7).",
-        "After each of 150 steps, look whether the body, shrunk by 3 mm, overlaps a wall.",
-    ),
-    covers=("walls and posts hit by sides and corners at any angle",),
-    excludes=("the force of a crash", "mice thinner than a step"),
+    DifferentialDriveNode,
+    scaled("wall_stiffness_n_per_m", 1e-3),
     kind="independent code",
 )
-def tunnelling(Drive: Subject) -> Iterator[Finding]:
-    """depth < 3 mm,   at v dt = 3 mm and walls of 12 mm"""
-    rng = np.random.default_rng(7)
-    horizontal = (rng.uniform(size=(MICE, 4, 3)) < 0.4).astype(float)
-    vertical = (rng.uniform(size=(MICE, 3, 4)) < 0.4).astype(float)
+def tunnelling(
+    Drive,
+    *,
+    body=ROLLING | CHASSIS,
+    friction_coefficient=1.0,
+    wall_stiffness_n_per_m=5e4,
+    mice=512,
+    probability_of_an_inner_wall=0.4,
+    speed_m_per_s=3.0,
+    largest_turn_rate_rad_per_s=20.0,
+    timestep_s=1e-3,
+    steps=150,
+):
+    """depth < 3 mm,   at v dt = 3 mm and walls of 12 mm
+
+    Reference: Brute force: the body's outline, sampled every 2 mm, against every wall and post. The
+    axle's midpoint moves 3 mm per step at most, and a wall is 12 mm thick.
+    Procedure:
+    1. Start each mouse in a maze of 3 x 3 cells of its own, anywhere in a cell, in any direction,
+       spinning (seed 7).
+    2. After each step, look whether the body, shrunk by 3 mm, overlaps a wall.
+    Covers: walls and posts hit by sides and corners at any angle
+    Excludes: the force of a crash; mice thinner than a step
+    """
+    rng, w = np.random.default_rng(7), largest_turn_rate_rad_per_s
+    share = probability_of_an_inner_wall
+    horizontal = (rng.uniform(size=(mice, 4, 3)) < share).astype(float)
+    vertical = (rng.uniform(size=(mice, 3, 4)) < share).astype(float)
     horizontal[:, [0, -1]], vertical[:, :, [0, -1]] = 1.0, 1.0
     walls = {"horizontal_walls": horizontal[0], "vertical_walls": vertical[0]}
-    node = dynamic(Drive, friction_coefficient=1.0, wall_stiffness_n_per_m=5e4, **walls)
-    place = rng.integers(0, 3, (2, MICE)) + 0.5 + rng.uniform(-0.12, 0.12, (2, MICE))
-    heading, course = rng.uniform(-np.pi, np.pi, (2, MICE))
-    turn_rate = rng.uniform(-20, 20, MICE)
-    states = _crash(node, horizontal, vertical, *place, heading, course, turn_rate)
+    walls |= {"wall_stiffness_n_per_m": wall_stiffness_n_per_m}
+    node = dynamic(Drive, friction_coefficient=friction_coefficient, **walls)
+    place = rng.integers(0, 3, (2, mice)) + 0.5 + rng.uniform(-0.12, 0.12, (2, mice))
+    heading, course = rng.uniform(-np.pi, np.pi, (2, mice))
+    each = (horizontal, vertical, *place, heading, course, rng.uniform(-w, w, mice))
+    states = _crash(node, speed_m_per_s, timestep_s, each, steps=steps)
     states = {name: np.asarray(values) for name, values in states.items()}
     outline = np.asarray(node.outline_m)
     edges = np.linspace(outline, np.roll(outline, -1, axis=0), 40).reshape(-1, 2)
     edges *= (1 - SHRUNK / np.max(np.abs(outline), axis=0))[None, :]
     inside = 0
-    for k in range(MICE):
+    for k in range(mice):
         c, s = np.cos(states["heading"][k])[:, None], np.sin(states["heading"][k])[:, None]
         x = states["x"][k][:, None] + edges[:, 0] * c - edges[:, 1] * s
         y = states["y"][k][:, None] + edges[:, 0] * s + edges[:, 1] * c

@@ -4,7 +4,6 @@ Pinocchio knows no transmission, so the series elastic arm is put together from 
 algorithm and the rotors' own equation; the inserted bodies are real joints of a model there.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -15,12 +14,11 @@ import numpy as np
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, halved, largest
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.programs import QUICK, varying
 from mime.xla.folding import jit_folding
 
 N = 6
-STATES = 20
 GRAVITY = np.array([0.3, -0.2, -9.81])
 K = np.array([400.0, 300.0, 250.0, 80.0, 60.0, 30.0])
 V = np.array([0.4, 0.3, 0.2, 0.1, 0.05, 0.02])
@@ -40,7 +38,7 @@ def desktop() -> KinematicTree:
     return parse_urdf(model_path("desktop_arm_6axis"))
 
 
-def elastic_arm(Arm: Subject, elastic: Joints, model: str) -> Any:
+def elastic_arm(Arm, elastic: Joints, model: str) -> Any:
     """The arm with springs in some joints; their stiffness is an argument of programs."""
     chosen = np.isin(np.arange(N), elastic)
     inserted = model == "inserted_body"
@@ -157,41 +155,42 @@ _accelerations = jit_folding(_accelerate, compiler_options=QUICK)
 @benchmark(
     125,
     "Elastic arm against Pinocchio",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=halved("joint_stiffness_n_m_per_rad"),
-    configuration={
-        "model": "desktop_arm_6axis",
-        "gravity_m_per_s2": GRAVITY,
-        "stiffness_n_m_per_rad": K,
-        "spring_damping_n_m_s": V,
-        "friction_n_m_s": FRICTION,
-        "rotor_inertia_kg_m2": ROTOR,
-        "gear_ratio": GEAR,
-        "inserted_inertia_kg_m2": BALL,
-        "states": STATES,
-    },
-    reference="Pinocchio's `aba`. `inserted_body`: its model has a joint and a ball more before "
-    "each elastic joint. `sea`: its rigid arm under the springs' torques, and the rotors by "
-    "J θ̈ = tau - f θ̇ + k x + v ẋ.",
-    procedure=(
-        "Draw 20 states and torques (seeds 0 to 19).",
-        "Compare the accelerations of links and deflections, over the largest of them.",
-        "Do so with springs in all joints and in three of six, for both models.",
-    ),
-    covers=("the equations of both models of an elastic joint", "rigid beside elastic joints"),
-    excludes=("steps in time (MIME-VER-126 to 128)", "wrenches from outside (in the tests)"),
-    needs=("pinocchio",),
+    RobotArmNode,
+    scaled("joint_stiffness_n_m_per_rad", 0.5),
     kind="independent code",
+    needs=("pinocchio",),
 )
-def accelerations(Arm: Subject) -> Iterator[Finding]:
-    """M(q) q̈ + c + g = -k x - v ẋ,   J θ̈ = tau - f θ̇ + k x + v ẋ,   x = q - θ"""
-    for model, reference in (("sea", _series), ("inserted_body", _inserted)):
+def accelerations(
+    Arm,
+    *,
+    model="desktop_arm_6axis",
+    gravity_m_per_s2=GRAVITY,
+    stiffness_n_m_per_rad=K,
+    spring_damping_n_m_s=V,
+    friction_n_m_s=FRICTION,
+    rotor_inertia_kg_m2=ROTOR,
+    gear_ratio=GEAR,
+    inserted_inertia_kg_m2=BALL,
+    states=20,
+):
+    """M(q) q̈ + c + g = -k x - v ẋ,   J θ̈ = tau - f θ̇ + k x + v ẋ,   x = q - θ
+
+    Reference: Pinocchio's `aba`. `inserted_body`: its model has a joint and a ball more before each
+    elastic joint. `sea`: its rigid arm under the springs' torques, and the rotors by
+    J θ̈ = tau - f θ̇ + k x + v ẋ.
+    Procedure:
+    1. Draw states and torques (seeds from 0).
+    2. Compare the accelerations of links and deflections, over the largest of them.
+    3. Do so with springs in all joints and in three of six, for both models.
+    Covers: the equations of both models of an elastic joint; rigid beside elastic joints
+    Excludes: steps in time (MIME-VER-126 to 128); wrenches from outside (in the tests)
+    """
+    for joint, reference in (("sea", _series), ("inserted_body", _inserted)):
         for label, elastic in ELASTIC.items():
-            drawn = [random_motion(seed, len(elastic)) for seed in range(STATES)]
+            drawn = [random_motion(seed, len(elastic)) for seed in range(states)]
             motions = jax.tree.map(lambda *x: jnp.stack(x), *(motion for motion, _ in drawn))
             tau = jnp.stack([torques for _, torques in drawn])
-            ours = _accelerations(elastic_arm(Arm, elastic, model), motions, tau)
+            ours = _accelerations(elastic_arm(Arm, elastic, joint), motions, tau)
             theirs = [reference(elastic, *of) for of in drawn]
             errors = [
                 largest(np.asarray(mine[state]) - truth[i]) / largest(truth[i])
@@ -199,7 +198,7 @@ def accelerations(Arm: Subject) -> Iterator[Finding]:
                 for i, mine in enumerate(ours)
             ]
             yield Measurement(
-                f"relative error of accelerations, {model}, {label}",
+                f"relative error of accelerations, {joint}, {label}",
                 largest(errors),
                 limit=1e-10,
                 why="some hundred roundings on both sides, and the condition of M with light "

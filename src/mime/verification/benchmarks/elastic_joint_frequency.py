@@ -1,16 +1,14 @@
 """MIME-VER-136 and 137: frequency responses of the elastic joint, its resonances and damping."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
-from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, halved, largest
-from mime.verification.benchmarks.elastic_joint import ALGORITHM, JOINT, joint
+from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
+from mime.verification.benchmarks.elastic_joint import JOINT, joint
 
 PAIRS = [(output, source) for output in ("rotor", "output") for source in ("motor", "external")]
-W = np.logspace(-1, 3, 81)
 
 
 def response(J: float, I: float, k: float, v: float, I_f: float, s: np.ndarray) -> np.ndarray:
@@ -31,23 +29,31 @@ def response(J: float, I: float, k: float, v: float, I_f: float, s: np.ndarray) 
 @benchmark(
     136,
     "Transfer functions of the elastic joint",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT
-    | {"inserted_inertia_kg_m2": [0.0, 1e-2], "frequencies_rad_per_s": "81 from 0.1 to 1000"},
-    reference="Cramer's rule on the joint's two equations at s = i w.",
-    procedure=(
-        "Solve C (s - A)⁻¹ B of the node's `state_space` at 81 frequencies.",
-        "Evaluate the polynomials of `transfer_function` there.",
-        "Compare both with Cramer's rule: rotor and output, by motor and by load.",
-    ),
-    covers=("`state_space` and `transfer_function`, with and without an inserted body",),
-    excludes=("python-control's own arithmetic (in the tests)",),
+    ElasticJointNode,
+    scaled("stiffness_n_m_per_rad", 0.5),
 )
-def transfer_functions(Joint: Subject) -> Iterator[Finding]:
-    """((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f"""
-    (J, I, k, v), s = JOINT.values(), 1j * W
-    for I_f in (0.0, 1e-2):
+def transfer_functions(
+    Joint,
+    *,
+    parameters=JOINT,
+    inserted_inertia_kg_m2=(0.0, 1e-2),
+    lowest_frequency_rad_per_s=0.1,
+    highest_frequency_rad_per_s=1000.0,
+    frequencies=81,
+):
+    """((I + I_f) s² + v s + k) x1 + I s² x2 = f,   I s² x1 + (I + J) s² x2 = u + f
+
+    Reference: Cramer's rule on the joint's two equations at s = i w.
+    Procedure:
+    1. Solve C (s - A)⁻¹ B of the node's `state_space` at the frequencies.
+    2. Evaluate the polynomials of `transfer_function` there.
+    3. Compare both with Cramer's rule: rotor and output, by motor and by load.
+    Covers: `state_space` and `transfer_function`, with and without an inserted body
+    Excludes: python-control's own arithmetic (in the tests)
+    """
+    J, I, k, v = parameters.values()
+    s = 1j * np.geomspace(lowest_frequency_rad_per_s, highest_frequency_rad_per_s, frequencies)
+    for I_f in inserted_inertia_kg_m2:
         truth = response(J, I, k, v, I_f, s)
         A, B, C, _ = (np.asarray(matrix) for matrix in joint(Joint, I_f).state_space())
         ours = C @ np.linalg.solve(s[:, None, None] * np.eye(4) - A, B + 0j)
@@ -80,24 +86,24 @@ def zeros(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> np.ndarray:
 @benchmark(
     137,
     "Resonance, anti-resonance and critical damping",
-    **ALGORITHM,
-    fault=halved("stiffness_n_m_per_rad"),
-    configuration=JOINT | {"damping_n_m_s": "0, or 0.99 and 1.01 of the critical one"},
-    reference="Closed forms of `elastic_joint_analysis`: sqrt(k/mu), sqrt(k/I), sqrt(k/J), "
-    "2 sqrt(k mu), mu = I J / (I + J).",
-    procedure=(
-        "Poles: eigenvalues of A; zeros: generalised eigenvalues of Rosenbrock's pencil.",
-        "A body of 1e9 kg·m² is as good as a locked output.",
-        "Look whether poles are complex just below and just above the critical damping.",
-    ),
-    covers=("what the closed forms say of the node's `state_space`",),
-    excludes=("inserted bodies (MIME-VER-133)",),
+    ElasticJointNode,
+    scaled("stiffness_n_m_per_rad", 0.5),
 )
-def resonances(Joint: Subject) -> Iterator[Finding]:
-    """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)"""
-    J, I, k, _ = JOINT.values()
-    A, B, C, _ = (np.asarray(m) for m in joint(Joint, damping_n_m_s=0.0).state_space())
-    heavy = joint(Joint, damping_n_m_s=0.0, output_inertia_kg_m2=1e9)
+def resonances(Joint, *, undamped=JOINT | {"damping_n_m_s": 0.0}, shares_of_critical=(0.99, 1.01)):
+    """w = sqrt(k/mu),   w_zero = sqrt(k/I),   w_locked = sqrt(k/J),   v_c = 2 sqrt(k mu)
+
+    Reference: Closed forms of `elastic_joint_analysis`: sqrt(k/mu), sqrt(k/I), sqrt(k/J),
+    2 sqrt(k mu), mu = I J / (I + J).
+    Procedure:
+    1. Poles: eigenvalues of A; zeros: generalised eigenvalues of Rosenbrock's pencil.
+    2. A body of 1e9 kg·m² is as good as a locked output.
+    3. Look whether poles are complex just below and just above the critical damping.
+    Covers: what the closed forms say of the node's `state_space`
+    Excludes: inserted bodies (MIME-VER-133)
+    """
+    J, I, k, _ = undamped.values()
+    A, B, C, _ = (np.asarray(m) for m in joint(Joint, **undamped).state_space())
+    heavy = joint(Joint, **undamped | {"output_inertia_kg_m2": 1e9})
     # A double root at 0 spreads to 1e-7; the roots that are compared are simple.
     relative = {
         "resonance": (np.linalg.eigvals(A), analysis.resonance(J, I, k), 1e-9),
@@ -113,17 +119,13 @@ def resonances(Joint: Subject) -> Iterator[Finding]:
         error = abs(largest(roots) / float(closed) - 1)
         yield Measurement(f"relative error of the {name}", error, limit=limit, why=why)
     critical = float(analysis.critical_damping(J, I, k))
-    swings = {
-        scale: largest(
-            np.linalg.eigvals(
-                np.asarray(joint(Joint, damping_n_m_s=scale * critical).state_space()[0])
-            ).imag
-        )
-        for scale in (0.99, 1.01)
-    }
+    below, above = (
+        largest(np.linalg.eigvals(np.asarray(node.state_space()[0])).imag)
+        for node in (joint(Joint, damping_n_m_s=share * critical) for share in shares_of_critical)
+    )
     yield Measurement(
         "frequency of the swing at 0.99 of the critical damping",
-        swings[0.99],
+        below,
         limit=1e-6,
         unit="rad/s",
         at_least=True,
@@ -131,7 +133,7 @@ def resonances(Joint: Subject) -> Iterator[Finding]:
     )
     yield Measurement(
         "frequency of the swing at 1.01 of the critical damping",
-        swings[1.01],
+        above,
         limit=1e-6,
         unit="rad/s",
         why="it does not",

@@ -1,27 +1,18 @@
 """MIME-VER-131, 132, 133, 138: how far an inserted body is from the elastic joint itself."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy
 
 from mime.nodes.actuation import elastic_joint_analysis as analysis
-from mime.verification.benchmark import (
-    Convergence,
-    Fault,
-    Finding,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-)
-from mime.verification.benchmarks.elastic_joint import ALGORITHM, JOINT, equations, joint, run
-from mime.verification.convergence import order
+from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
+from mime.verification.benchmarks.elastic_joint import JOINT, equations, joint, label, torques
+from mime.verification.convergence import order_error
+from mime.verification.programs import final_state, rollout
 
-ZETA = 0.05
-TABLE = {  # J/I, I_f/I: eps, frequency error, largest deflection error at zeta
+FIGURES = {  # J/I, I_f/I: eps, frequency error, largest deflection error at zeta
     (1.0, 1e-2): ("2.00e-02", "-9.85e-03", "7.31e-02"),
     (1.0, 1e-4): ("2.00e-04", "-1.00e-04", "7.36e-04"),
     (0.1, 1e-3): ("1.10e-02", "-5.46e-03", "4.03e-02"),
@@ -49,37 +40,50 @@ def _digits(name: str, values: list[float], printed: list[str]) -> Measurement:
 @benchmark(
     131,
     "What an inserted body changes",
-    **ALGORITHM,
-    fault=halved("rotor_inertia_kg_m2"),
-    configuration={
-        "J_over_I": [J for J, _ in TABLE],
-        "I_f_over_I": [I_f for _, I_f in TABLE],
-        "damping_ratio": ZETA,
-        "resonance_rad_per_s": 1.0,
-        "timestep_s": 0.01,
-        "duration_s": 200.0,
-    },
-    reference="Four cases worked out to three digits: eps = I_f/mu, the frequency error "
-    "(1 + eps)^(-1/2) - 1, and the largest difference of the two step responses over the static "
-    "deflection, mu = I J / (I + J).",
-    procedure=(
-        "Run both models from rest under a unit torque, 200 s, ten time constants.",
-        "Compare their largest difference, over the static deflection, with the table.",
-        "Compare `inserted_body_error` and `largest_deflection_error` with the table.",
-    ),
-    covers=("that the ratio which counts is I_f/mu, not I_f/I: a light rotor makes it large",),
-    excludes=("damping ratios other than 0.05",),
+    ElasticJointNode,
+    scaled("rotor_inertia_kg_m2", 0.5),
     kind="published figures",
 )
-def inserted_body(Joint: Subject) -> Iterator[Finding]:
-    """eps = I_f/mu = (I_f/I)(1 + I/J),   w_f/w = (1 + eps)^{-1/2}"""
-    eps, frequency, deflection = (list(column) for column in zip(*TABLE.values()))
-    errors = [analysis.inserted_body_error(J, 1.0, I_f, ZETA) for J, I_f in TABLE]
+def inserted_body(
+    Joint,
+    *,
+    J_over_I=tuple(J for J, _ in FIGURES),
+    I_f_over_I=tuple(I_f for _, I_f in FIGURES),
+    damping_ratio=0.05,
+    resonance_rad_per_s=1.0,
+    timestep_s=0.01,
+    duration_s=200.0,
+):
+    """eps = I_f/mu = (I_f/I)(1 + I/J),   w_f/w = (1 + eps)^{-1/2}
+
+    Reference: Four cases worked out to three digits: eps = I_f/mu, the frequency error
+    (1 + eps)^(-1/2) - 1, and the largest difference of the two step responses over the static
+    deflection, mu = I J / (I + J).
+    Procedure:
+    1. Run both models from rest under a unit torque, for ten time constants.
+    2. Compare their largest difference, over the static deflection, with the figures.
+    3. Compare `inserted_body_error` and `largest_deflection_error` with the figures.
+    Covers: that the ratio which counts is I_f/mu, not I_f/I: a light rotor makes it large
+    Excludes: damping ratios other than 0.05
+    """
+    zeta, cases = damping_ratio, list(zip(J_over_I, I_f_over_I))
+    eps, frequency, deflection = (list(column) for column in zip(*FIGURES.values()))
+    errors = [analysis.inserted_body_error(J, 1.0, I_f, zeta) for J, I_f in cases]
     yield _digits("eps", [float(e.eps) for e in errors], eps)
     yield _digits("frequency error", [float(e.frequency_error) for e in errors], frequency)
-    formula = [analysis.largest_deflection_error(float(e.eps), ZETA) for e in errors]
+    formula = [analysis.largest_deflection_error(float(e.eps), zeta) for e in errors]
     yield _digits("largest deflection error by formula", formula, deflection)
-    simulated = [_largest_difference(Joint, J, I_f) for J, I_f in TABLE]
+    simulated = []
+    for J, I_f in cases:
+        k = float(analysis.reduced_inertia(J, 1.0)) * resonance_rad_per_s**2
+        v = zeta * float(analysis.critical_damping(J, 1.0, k))
+        values = dict(zip(JOINT, (J, 1.0, k, v)))
+        exact, with_body = (
+            rollout(node, torques(1.0), round(duration_s / timestep_s))["deflection"]
+            for node in (joint(Joint, body, timestep_s, **values) for body in (None, I_f))
+        )
+        static = 1.0 / (1.0 + J) / k
+        simulated.append(largest(with_body - exact) / static)
     yield _digits("largest deflection error of the nodes", simulated, deflection)
     estimates = [float(e.deflection_error) / float(d) - 1 for e, d in zip(errors, deflection)]
     yield Measurement(
@@ -90,23 +94,9 @@ def inserted_body(Joint: Subject) -> Iterator[Finding]:
     )
 
 
-def _largest_difference(Joint: Subject, J: float, I_f: float) -> float:
-    k = float(analysis.reduced_inertia(J, 1.0))  # resonance at 1 rad/s
-    values = {
-        "rotor_inertia_kg_m2": J,
-        "output_inertia_kg_m2": 1.0,
-        "stiffness_n_m_per_rad": k,
-        "damping_n_m_s": ZETA * float(analysis.critical_damping(J, 1.0, k)),
-    }
-    torques = np.tile([1.0, 0.0], (20_000, 1))
-    exact, with_body = (
-        run(joint(Joint, body, 0.01, **values), torques)["deflection"] for body in (None, I_f)
-    )
-    static = 1.0 / (1.0 + J) / k
-    return largest(with_body - exact) / static
+def _stiffer_with_a_body(Joint):
+    """the inserted body's spring stiffer by 0.1 %"""
 
-
-def _stiffer_with_a_body(Joint: Subject) -> Subject:
     def build(*args: Any, **parameters: Any) -> Any:
         factor = 1.001 if "inserted_inertia_kg_m2" in parameters else 1.0
         k = factor * parameters["stiffness_n_m_per_rad"]
@@ -115,26 +105,31 @@ def _stiffer_with_a_body(Joint: Subject) -> Subject:
     return build
 
 
-@benchmark(
-    132,
-    "Convergence in the inserted inertia",
-    **ALGORITHM,
-    fault=Fault("the inserted body's spring stiffer by 0.1 %", _stiffer_with_a_body),
-    configuration=JOINT | {"timestep_s": 1e-3, "steps": 3000, "motor_torque_n_m": 1.0},
-    reference="The joint itself, which the inserted body approaches: error ~ I_f.",
-    procedure=(
-        "Run 3 s from rest under a unit torque, with I_f = 1e-5, 1e-6, 1e-7 and without a body.",
-        "Fit the order of the largest difference of deflections.",
-    ),
-    covers=("that both models are one in the limit",),
-    excludes=("large bodies (MIME-VER-131)",),
-)
-def convergence(Joint: Subject) -> Iterator[Finding]:
-    """max |x1(t; I_f) - x1(t; 0)| ~ I_f"""
-    torques = np.tile([1.0, 0.0], (3000, 1))
-    exact = run(joint(Joint), torques)["deflection"]
-    inertias = (1e-5, 1e-6, 1e-7)
-    errors = tuple(largest(run(joint(Joint, b), torques)["deflection"] - exact) for b in inertias)
+@benchmark(132, "Convergence in the inserted inertia", ElasticJointNode, _stiffer_with_a_body)
+def convergence(
+    Joint,
+    *,
+    parameters=JOINT,
+    inserted_inertias_kg_m2=(1e-5, 1e-6, 1e-7),
+    timestep_s=1e-3,
+    steps=3000,
+    motor_torque_n_m=1.0,
+):
+    """max |x1(t; I_f) - x1(t; 0)| ~ I_f
+
+    Reference: The joint itself, which the inserted body approaches: error ~ I_f.
+    Procedure:
+    1. Run from rest under a constant torque, with each inserted body and without one.
+    2. Fit the order of the largest difference of deflections.
+    Covers: that both models are one in the limit
+    Excludes: large bodies (MIME-VER-131)
+    """
+    inertias = inserted_inertias_kg_m2
+    exact, *others = (
+        rollout(joint(Joint, I_f, timestep_s, **parameters), torques(motor_torque_n_m), steps)
+        for I_f in (None, *inertias)
+    )
+    errors = tuple(largest(other["deflection"] - exact["deflection"]) for other in others)
     yield Convergence(
         "inserted inertia (kg·m²)",
         inertias,
@@ -143,39 +138,43 @@ def convergence(Joint: Subject) -> Iterator[Finding]:
         1.0,
     )
     for i in (0, 1):
-        yield Measurement(
-            f"order from {inertias[i]:g} to {inertias[i + 1]:g} kg·m², distance from 1",
-            abs(order(inertias[i : i + 2], errors[i : i + 2]) - 1),
+        why = "the second-order term, I_f/mu = 1e-4, and rounding"
+        yield order_error(
+            f"order from {inertias[i]:g} to {inertias[i + 1]:g} kg·m²",
+            inertias[i : i + 2],
+            errors[i : i + 2],
+            1,
             limit=0.01,
-            why="the second-order term, I_f/mu = 1e-4, and rounding",
+            why=why,
         )
 
 
 @benchmark(
     133,
     "Frequency law of the inserted body",
-    **ALGORITHM,
-    fault=halved("inserted_inertia_kg_m2"),
-    configuration=JOINT
-    | {
-        "damping_n_m_s": 0.0,
-        "rotor_inertia_kg_m2": [5.0, 0.05, 0.1],
-        "inserted_inertia_kg_m2": [5e-2, 5e-3, 1e-5],
-    },
-    reference="w_f = w (1 + I_f/mu)^(-1/2), w = sqrt(k/mu): after ten such periods an undamped "
-    "swing is back where it began.",
-    procedure=(
-        "Compare the poles of both models' `state_space` with the law.",
-        "Release the joint with x1 = 0.1 rad and run ten periods of the law in 640 steps.",
-    ),
-    covers=("poles and steps of both models", "`inserted_body_error` and `resonance`"),
-    excludes=("damping",),
+    ElasticJointNode,
+    scaled("inserted_inertia_kg_m2", 0.5),
 )
-def frequency_law(Joint: Subject) -> Iterator[Finding]:
-    """w_f/w = (1 + I_f/mu)^{-1/2}"""
-    I, k = JOINT["output_inertia_kg_m2"], JOINT["stiffness_n_m_per_rad"]
-    for J, I_f in ((5.0, 5e-2), (0.05, 5e-3), (0.1, 1e-5)):
-        case, values = f"J = {J:g}, I_f = {I_f:g}", {"rotor_inertia_kg_m2": J, "damping_n_m_s": 0.0}
+def frequency_law(
+    Joint,
+    *,
+    undamped=JOINT | {"damping_n_m_s": 0.0},
+    rotor_inertia_kg_m2=(5.0, 0.05, 0.1),
+    inserted_inertia_kg_m2=(5e-2, 5e-3, 1e-5),
+):
+    """w_f/w = (1 + I_f/mu)^{-1/2}
+
+    Reference: w_f = w (1 + I_f/mu)^(-1/2), w = sqrt(k/mu): after ten such periods an undamped swing
+    is back where it began.
+    Procedure:
+    1. Compare the poles of both models' `state_space` with the law.
+    2. Release the joint with x1 = 0.1 rad and run ten periods of the law in 640 steps.
+    Covers: poles and steps of both models; `inserted_body_error` and `resonance`
+    Excludes: damping
+    """
+    _, I, k, _ = undamped.values()
+    for J, I_f in zip(rotor_inertia_kg_m2, inserted_inertia_kg_m2):
+        case, values = f"J = {J:g}, I_f = {I_f:g}", undamped | {"rotor_inertia_kg_m2": J}
         law = 1.0 + float(analysis.inserted_body_error(J, I, I_f).frequency_error)
         exact, with_body = (
             largest(np.linalg.eigvals(np.asarray(joint(Joint, b, **values).state_space()[0])))
@@ -189,58 +188,53 @@ def frequency_law(Joint: Subject) -> Iterator[Finding]:
         )
         period = 2 * np.pi / (law * float(analysis.resonance(J, I, k)))
         node = joint(Joint, I_f, period / 64, **values)
-        swing = run(node, np.zeros((640, 2)), deflection=0.1)
-        back = abs(swing["deflection"][-1] / 0.1 - 1.0) + abs(swing["deflection_velocity"][-1])
+        end = final_state(node, torques(0.0), 640, start={"deflection": 0.1})
+        back = float(abs(end["deflection"] / 0.1 - 1.0) + abs(end["deflection_velocity"]))
         yield Measurement(
-            f"state after ten periods, error, {case}",
-            float(back),
-            limit=1e-9,
-            why="640 roundings",
+            f"state after ten periods, error, {case}", back, limit=1e-9, why="640 roundings"
         )
-
-
-GAIN = np.array([[-100.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
 
 
 @benchmark(
     138,
     "Flexible pendulum under PD control",
-    **ALGORITHM,
-    fault=halved("inserted_inertia_kg_m2"),
-    configuration=JOINT
-    | {
-        "inserted_inertia_kg_m2": 1e-5,
-        "kp_n_m_per_rad": 100.0,
-        "kd_n_m_s": 1.0,
-        "duration_s": 10.0,
-    },
-    reference="The difference of the two models in Jiminy's example of a flexible pendulum, from "
-    "SciPy's matrix exponential: 4.667e-7 rad in x1, 9.20e-8 rad in x2.",
-    procedure=(
-        "Compare `state_space` of both models with their equations.",
-        "Close the loop u = -100 x2 - x2' and start with x1' = 0.1 rad/s.",
-        "Compare the largest differences of the models within 10 s with the figures.",
-    ),
-    covers=("`state_space` of both models", "how far apart the models are in a known example"),
-    excludes=("Jiminy's own trajectory (in the tests, where Jiminy is installed)",),
+    ElasticJointNode,
+    scaled("inserted_inertia_kg_m2", 0.5),
     kind="published figures",
 )
-def flexible_pendulum(Joint: Subject) -> Iterator[Finding]:
-    """x' = (A + B K) x,   u = -100 x2 - x2'"""
-    paths = []
-    for I_f in (None, 1e-5):
+def flexible_pendulum(
+    Joint,
+    *,
+    parameters=JOINT,
+    inserted_inertia_kg_m2=1e-5,
+    kp_n_m_per_rad=100.0,
+    kd_n_m_s=1.0,
+    duration_s=10.0,
+):
+    """x' = (A + B K) x,   u = -kp x2 - kd x2'
+
+    Reference: The difference of the two models in Jiminy's example of a flexible pendulum, from
+    SciPy's matrix exponential: 4.667e-7 rad in x1, 9.20e-8 rad in x2.
+    Procedure:
+    1. Compare `state_space` of both models with their equations.
+    2. Close the loop u = -kp x2 - kd x2' and start with x1' = 0.1 rad/s.
+    3. Compare the largest differences of the models with the figures.
+    Covers: `state_space` of both models; how far apart the models are in a known example
+    Excludes: Jiminy's own trajectory (in the tests, where Jiminy is installed)
+    """
+    gain, paths = np.array([[-kp_n_m_per_rad, -kd_n_m_s, 0, 0], [0, 0, 0, 0]]), []
+    for I_f in (None, inserted_inertia_kg_m2):
         A, B, _, _ = (np.asarray(matrix) for matrix in joint(Joint, I_f).state_space())
-        truth = equations(*JOINT.values(), I_f=I_f or 0.0)
+        truth = equations(*parameters.values(), I_f=I_f or 0.0)
         yield Measurement(
-            f"relative error of A and B, {'sea' if I_f is None else 'inserted_body'}",
+            f"relative error of A and B, {label(I_f)}",
             largest([largest((ours - t) / (1 + np.abs(t))) for ours, t in zip((A, B), truth)]),
             limit=1e-12,
             why="a few roundings",
         )
-        step, x, path = scipy.linalg.expm((A + B @ GAIN) * 1e-3), np.array([0, 0, 0, 0.1]), []
-        for _ in range(10_000):
-            x = step @ x
-            path.append(x)
+        step, path = scipy.linalg.expm((A + B @ gain) * 1e-3), [np.array([0, 0, 0, 0.1])]
+        for _ in range(round(duration_s / 1e-3)):
+            path.append(step @ path[-1])
         paths.append(np.array(path))
     difference = np.max(np.abs(paths[1] - paths[0]), axis=0)
     yield _digits("difference of x1", [difference[2]], ["4.667e-07"])

@@ -1,16 +1,10 @@
-"""The motor under test: the parameters and the runs that its benchmarks share."""
+"""The motor under test: the parameters that its benchmarks share, and its matrices."""
 
-import dataclasses
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import Fault, Subject
-from mime.verification.programs import QUICK
 
 REFERENCE = {
     "inertia_kg_m2": 1e-4,
@@ -19,43 +13,29 @@ REFERENCE = {
     "l_henry": 1e-3,
     "damping_n_m_s": 5e-4,
 }
+LOCKED = REFERENCE | {"inertia_kg_m2": 1e6}
+"""Turns by less than 1e-9 rad/s."""
+SMARTMOUSE = {
+    "inertia_kg_m2": 6.58e-4,
+    "kt_n_m_per_a": 0.0787,
+    "r_ohm": 5.0,
+    "l_henry": 0.58,
+    "damping_n_m_s": 1.2615e-6,
+}
 J, K, R, L, B = REFERENCE.values()
 """Of the reference motor; kt and ke are one constant K."""
+GAINS = {"velocity_kp": 1e-3, "velocity_ki": 1e-2}
+"""What a motor has when it is given none."""
+KP, KI = GAINS.values()
 
 
-def run(node: MotorNode, inputs: dict[str, float], steps: int, **initial: float) -> dict[str, Any]:
-    """The state after each of `steps` steps with constant inputs, as NumPy arrays."""
-    states = _states(*_arguments(node, inputs, initial), steps)
-    return {name: np.asarray(value) for name, value in states.items()}
-
-
-def after(node: MotorNode, inputs: dict[str, float], steps: int, **initial: float) -> dict:
-    """The state after `steps` steps with constant inputs; one program for all counts of steps."""
-    state = _last(*_arguments(node, inputs, initial), jnp.asarray(steps))
-    return {name: float(value) for name, value in state.items()}
-
-
-def _arguments(node: MotorNode, inputs: dict[str, float], initial: dict[str, float]) -> tuple:
-    """All that differs between two runs as arrays, so that they share a compiled program."""
-    state = node.initial_state() | {name: jnp.asarray(value) for name, value in initial.items()}
-    commands = {name: jnp.asarray(value) for name, value in inputs.items()}
-    # These are no leaves: dt takes the place of one, and the other is about building a node.
-    alike = dataclasses.replace(node, timestep=1.0, allow_ke_kt_mismatch=True)
-    return alike, state, commands, jnp.asarray(node.timestep)
-
-
-@partial(jax.jit, static_argnames="steps", compiler_options=QUICK)
-def _states(node: MotorNode, state: dict, inputs: dict, dt: jax.Array, steps: int) -> dict:
-    def step(state: dict, _: None) -> tuple[dict, dict]:
-        state = node.update(state, inputs, dt)
-        return state, state
-
-    return jax.lax.scan(step, state, length=steps)[1]
-
-
-@partial(jax.jit, compiler_options=QUICK)
-def _last(node: MotorNode, state: dict, inputs: dict, dt: jax.Array, steps: jax.Array) -> dict:
-    return jax.lax.fori_loop(0, steps, lambda _, state: node.update(state, inputs, dt), state)
+def closed_loop(mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """A and b of x' = A x + b u, the speed first, of the reference motor in a mode."""
+    if mode == "torque":
+        return np.array([[-B / J]]), np.array([1 / J])
+    if mode == "voltage":
+        return np.array([[-B / J, K / J], [-K / L, -R / L]]), np.array([0, 1 / L])
+    return np.array([[-(KP + B) / J, KI / J], [-1, 0]]), np.array([KP / J, 1])
 
 
 def back_emf(factor: float) -> Fault:

@@ -1,6 +1,6 @@
 """MIME-VER-170: whole mice in random mazes, from the start to the goal, home, and the race."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,19 +12,18 @@ from mime.mouse.navigator import DONE
 from mime.running.graph import GraphManager
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Trajectory
-from mime.verification.benchmark import Finding, Measurement, Subject, benchmark, largest, replaced
+from mime.verification.benchmark import Measurement, benchmark, largest, replaced
 
 Build = Callable[..., GraphManager]
 
-SEEDS = (1, 2, 3)
-MAZES = tuple(random_maze(seed, 6, 6) for seed in SEEDS)
+SEEDS, CELLS = (1, 2, 3), (6, 6)
+MAZES = tuple(random_maze(seed, *CELLS) for seed in SEEDS)
 MEMBERS = range(5)
-NOISY = {3: np.array([1.02, 0.98]), 4: np.array([1.02, 1.02])}
-"""Members with noise, in the second maze, and the radii of their wheels over what they believe."""
-NOISE = {
-    "ranges": {"noise_m": 2e-3},
-    "gyro": {"noise_rad_per_s": 0.01, "bias_rad_per_s": 0.02},
-}
+RADII = (1.02, 0.98), (1.02, 1.02)
+"""Of the wheels of two members with noise, over what these believe."""
+NOISY = dict(zip((3, 4), RADII))
+"""The members with noise, which run in the second maze."""
+NOISE = {"ranges": {"noise_m": 2e-3}, "gyro": {"noise_rad_per_s": 0.01, "bias_rad_per_s": 0.02}}
 DURATION_S = 25.0
 RECORD = {
     "brain": ["estimated_pose", "phase", "time_to_goal", "time_home", "race_time"],
@@ -40,7 +39,7 @@ def maze_of(member: int) -> Maze:
 def batch(build: Build = build_mouse) -> Trajectory:
     """Three mice in three mazes, and the noisy ones, from start to rest; every step recorded.
 
-    Run once a process, since the tests of the mouse look at it too.
+    It runs once per process, since the tests of the mouse look at it too.
     """
     return _batch(build)
 
@@ -59,7 +58,7 @@ def _batch(build: Build) -> Trajectory:
         node: {name: np.stack([w[name] for w in walls]) for name in walls[0]}
         for node in ("body", "ranges")
     }
-    radii = np.stack([NOISY.get(member, np.ones(2)) for member in MEMBERS])
+    radii = np.array([NOISY.get(member, (1.0, 1.0)) for member in MEMBERS])
     parameters["body"]["wheel_radius_ratio"] = radii
     is_noisy = np.array([member in NOISY for member in MEMBERS])
     for node, values in NOISE.items():
@@ -77,38 +76,41 @@ def _batch(build: Build) -> Trajectory:
 @benchmark(
     170,
     "Mice find the goal, return and race",
-    subject=build_mouse,
+    build_mouse,
+    replaced("tyres on ice, friction 0.05", friction_coefficient=0.05),
     node_id="MIME-NODE-130",
-    fault=replaced("tyres on ice, friction 0.05", friction_coefficient=0.05),
-    configuration={
-        "mazes": f"random, 6 x 6 cells, seeds {', '.join(map(str, SEEDS))}",
-        "duration_s": DURATION_S,
-        "timestep_s": 1e-3,
-        "noise_of_ranges_m": NOISE["ranges"]["noise_m"],
-        "noise_of_gyro_rad_per_s": NOISE["gyro"]["noise_rad_per_s"],
-        "bias_of_gyro_rad_per_s": NOISE["gyro"]["bias_rad_per_s"],
-        "wheel_radius_ratio": list(NOISY.values()),
-    },
-    reference="The maze and the body's true pose, which the brain does not know; the ideal time of "
-    "a race from flood fill and speed profile, on quarter circles.",
-    procedure=(
-        "Run a mouse in each of three unseen mazes for 25 s, in volts.",
-        "Run two more in the second maze, with noise and wheels larger or smaller than believed.",
-        "Look at phases, times, contacts with walls and errors of the estimated pose.",
-    ),
-    covers=("brain, motors, wheels, walls and sensors as one graph", "noise, wrong wheels"),
-    excludes=("larger mazes (the contest: 100 mazes of 16 x 16 cells)", "diagonals"),
     kind="requirement",
 )
-def mice(build: Subject) -> Iterator[Finding]:
-    """0 < t_goal < t_home < T,   t_race < 1.5 t_ideal,   no contact,   |p - p_estimated| < 20 mm"""
-    run = batch(build)
-    brain, body = run["brain"], run["body"]
+def mice(
+    build,
+    *,
+    seeds_of_the_mazes=SEEDS,
+    cells=CELLS,
+    duration_s=DURATION_S,
+    timestep_s=1e-3,
+    noise_of_ranges_m=NOISE["ranges"]["noise_m"],
+    noise_of_gyro_rad_per_s=NOISE["gyro"]["noise_rad_per_s"],
+    bias_of_gyro_rad_per_s=NOISE["gyro"]["bias_rad_per_s"],
+    wheel_radius_ratio=RADII,
+):
+    """0 < t_goal < t_home < T,   t_race < 1.5 t_ideal,   no contact,   |p - p_estimated| < 20 mm
+
+    Reference: The maze and the body's true pose, which the brain does not know; the ideal time of a
+    race from flood fill and speed profile, on quarter circles.
+    Procedure:
+    1. Run a mouse in each of three unseen mazes, in volts.
+    2. Run two more in the second maze, with noise and wheels larger or smaller than believed.
+    3. Look at phases, times, contacts with walls and errors of the estimated pose.
+    Covers: brain, motors, wheels, walls and sensors as one graph; noise, wrong wheels
+    Excludes: larger mazes (the contest: 100 mazes of 16 x 16 cells); diagonals
+    """
+    trajectory = batch(build)
+    brain, body = trajectory["brain"], trajectory["body"]
     done = brain["phase"][:, -1] == DONE
     goal, home, race = (brain[name][:, -1] for name in ("time_to_goal", "time_home", "race_time"))
     ideal = np.array([fastest_route(maze_of(member), RACE).time_s for member in MEMBERS])
     off = np.linalg.norm((brain["estimated_pose"] - body["pose_world"])[..., :2], axis=2)
-    in_order = (goal > 0) & (goal < home) & (home < DURATION_S)
+    in_order = (goal > 0) & (goal < home) & (home < duration_s)
     for what, which in (
         ("mice that have raced", done),
         ("mice whose times are in order: goal, home, end", in_order),

@@ -3,7 +3,6 @@
 Rays by themselves are in `ray_casting`.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -13,15 +12,7 @@ import numpy as np
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.wall_estimate import estimate_wall
-from mime.verification.benchmark import (
-    Fault,
-    Finding,
-    Measurement,
-    Subject,
-    benchmark,
-    halved,
-    largest,
-)
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.ray_casting import CELL, MAZE, WALL
 from mime.verification.programs import quick_jit
 
@@ -36,33 +27,27 @@ def _read(node: RangeSensorNode, poses: Any) -> Any:
 
 def read(node: Any, poses: Any) -> dict[str, np.ndarray]:
     """The node's fluxes at each of the poses (count, 3)."""
-    return {name: np.asarray(values) for name, values in _read(node, jnp.asarray(poses)).items()}
+    return jax.tree.map(np.asarray, _read(node, jnp.asarray(poses)))
 
 
-@benchmark(
-    150,
-    "Distance to a long wall",
-    subject=RangeSensorNode,
-    node_id="MIME-NODE-121",
-    fault=halved("wall_thickness_m"),
-    configuration=MAZE | {"cells": [40, 40], "max_range_m": 1.0, "angles_rad": "from -1.4 to 1.4"},
-    reference="d = d_perp / cos φ, d_perp = (cell - thickness)/2 from a cell's centre.",
-    procedure=(
-        "Stand at the centre of a cell beside each outer wall of an open square of 40 cells.",
-        "Read the distance at up to 201 angles φ from the wall's normal, posts not in the way.",
-        "At the centre of a closed cell, facing south, read 0.084 m.",
-    ),
-    covers=("all four walls, flat rays", "the node's pose and its sensor's"),
-    excludes=("posts and corners (MIME-VER-153)", "noise, beams and delays (in the tests)"),
-)
-def long_wall(Sensor: Subject) -> Iterator[Finding]:
-    """d = d_perp / cos φ"""
-    n = 40
+@benchmark(150, "Distance to a long wall", RangeSensorNode, scaled("wall_thickness_m", 0.5))
+def long_wall(Sensor, *, maze=MAZE, cells_per_side=40, max_range_m=1.0, angles_rad=(-1.4, 1.4)):
+    """d = d_perp / cos φ
+
+    Reference: d = d_perp / cos φ, d_perp = (cell - thickness)/2 from a cell's centre.
+    Procedure:
+    1. Stand at the centre of a cell beside each outer wall of an open square.
+    2. Read the distance at up to 201 angles φ from the wall's normal, posts not in the way.
+    3. At the centre of a closed cell, facing south, read 0.084 m.
+    Covers: all four walls, flat rays; the node's pose and its sensor's
+    Excludes: posts and corners (MIME-VER-153); noise, beams and delays (in the tests)
+    """
+    n = cells_per_side
     horizontal, vertical = np.zeros((n + 1, n)), np.zeros((n, n + 1))
     horizontal[[0, n]] = vertical[:, [0, n]] = 1.0
-    ahead = {"sensor_poses_body": [(0.0, 0.0, 0.0)], "cell_m": CELL, "wall_thickness_m": WALL}
-    node = Sensor("range", 1e-3, horizontal, vertical, max_range_m=1.0, **ahead)
-    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(-1.4, 1.4, 201)
+    ahead = maze | {"sensor_poses_body": [(0.0, 0.0, 0.0)]}
+    node = Sensor("range", 1e-3, horizontal, vertical, max_range_m=max_range_m, **ahead)
+    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(*angles_rad, num=201)
     phi = phi[np.abs(d_perp * np.tan(phi)) < 0.5 * CELL - WALL]  # beyond stands the cell's post
     walls = {"east": (n - 0.5, 20.5), "south": (20.5, n - 0.5), "west": (0.5, 19.5)}
     walls["north"] = (19.5, 0.5)
@@ -87,33 +72,32 @@ def long_wall(Sensor: Subject) -> Iterator[Finding]:
     )
 
 
-IR = (1.214233, 0.023794, 284.688506)
-
-
-def _wrong_exponent(adc_from_distance: Subject) -> Subject:
+def _wrong_exponent(adc_from_distance):
+    """the exponent larger by 1 %"""
     return lambda d, a, b, c: adc_from_distance(d, a, 1.01 * b, c)
 
 
 @benchmark(
     154,
     "Infrared counts there and back",
-    subject=adc_from_distance,
+    adc_from_distance,
+    _wrong_exponent,
     node_id="MIME-NODE-121",
-    fault=Fault("the exponent larger by 1 %", _wrong_exponent),
-    configuration={"a_m": IR[0], "b": IR[1], "c_counts": IR[2], "adc_bits": 12},
-    reference="d = a - (adc - c)^b, worked out for 1000 counts: 0.04494939885 m; and its inverse.",
-    procedure=(
-        "Convert 1000 counts to a distance, and 300 to 2800 counts to distances and back.",
-        "Read 300 poses in a closed cell by 12 bits; compare counts of reading and distance.",
-    ),
-    covers=("`adc_from_distance`, `distance_from_adc`, and quantisation by the node",),
-    excludes=("noise and ambient light (in the tests)",),
 )
-def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
-    """adc = c + (a - d)^{1/b},   d = a - (adc - c)^b"""
+def infrared(adc_from_distance, *, a_m=1.214233, b=0.023794, c_counts=284.688506, adc_bits=12):
+    """adc = c + (a - d)^{1/b},   d = a - (adc - c)^b
+
+    Reference: d = a - (adc - c)^b, worked out for 1000 counts: 0.04494939885 m; and its inverse.
+    Procedure:
+    1. Convert 1000 counts to a distance, and 300 to 2800 counts to distances and back.
+    2. Read 300 poses in a closed cell by an ADC; compare counts of reading and distance.
+    Covers: `adc_from_distance`, `distance_from_adc`, and quantisation by the node
+    Excludes: noise and ambient light (in the tests)
+    """
+    abc = a_m, b, c_counts
     yield Measurement(
         "distance of 1000 counts, error",
-        abs(float(distance_from_adc(1000.0, *IR)) - 0.04494939885),
+        abs(float(distance_from_adc(1000.0, *abc)) - 0.04494939885),
         limit=5e-12,
         unit="m",
         why="the figure's last digit",
@@ -121,17 +105,17 @@ def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
     counts = np.arange(300.0, 2800.0)
     yield Measurement(
         "counts there and back, error",
-        largest(np.asarray(adc_from_distance(distance_from_adc(counts, *IR), *IR)) - counts),
+        largest(np.asarray(adc_from_distance(distance_from_adc(counts, *abc), *abc)) - counts),
         limit=1e-9,
         unit="counts",
         why="1/b = 42 times a rounding, of 2800 counts, with (a - d) near 1",
     )
     walls = jnp.ones((4, 3)), jnp.ones((3, 4))
-    curve: dict[str, Any] = dict(zip(("ir_a_m", "ir_b", "ir_c_counts"), IR))
-    node = RangeSensorNode("range", 1e-3, *walls, adc_bits=12, **curve)
+    curve: dict[str, Any] = dict(zip(("ir_a_m", "ir_b", "ir_c_counts"), abc))
+    node = RangeSensorNode("range", 1e-3, *walls, adc_bits=adc_bits, **curve)
     poses = np.random.default_rng(4).uniform([0.25, 0.25, -4], [0.29, 0.29, 4], (300, 3))
     fluxes = read(node, poses)
-    exact = np.asarray(adc_from_distance(fluxes["distance"], *IR))
+    exact = np.asarray(adc_from_distance(fluxes["distance"], *abc))
     yield Measurement(
         "counts of a 12-bit reading less those of the distance",
         largest(fluxes["adc"] - exact),
@@ -139,7 +123,7 @@ def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
         unit="counts",
         why="rounding to a count",
     )
-    back = np.asarray(adc_from_distance(fluxes["reading"], *IR))
+    back = np.asarray(adc_from_distance(fluxes["reading"], *abc))
     yield Measurement(
         "the same, from the reading in metres",
         largest(back - exact),
@@ -149,44 +133,42 @@ def infrared(adc_from_distance: Subject) -> Iterator[Finding]:
     )
 
 
-def _exchanged(estimate_wall: Subject) -> Subject:
+def _exchanged(estimate_wall):
+    """the two sensors exchanged"""
     return lambda rear, front, d_rear, d_front: estimate_wall(front, rear, d_front, d_rear)
 
 
-@benchmark(
-    155,
-    "A wall from two readings",
-    subject=estimate_wall,
-    node_id="MIME-NODE-121",
-    fault=Fault("the two sensors exchanged", _exchanged),
-    configuration=MAZE
-    | {
-        "poses": 200,
-        "y_m": "from 0.07 to 0.11",
-        "heading_rad": "within ±0.2",
-        "sensors": "5 and 1",
-    },
-    reference="Two triangles by hand; and a corridor, whose wall is the line y = thickness/2.",
-    procedure=(
-        "Parallel: both sensors look left and read 1 m, so distance 1 m, yaw 0.",
-        "Turned: at ∓√2 m, both looking to -45°, reading 3 and 1 m, so distance 2 m, yaw -45°.",
-        "Read both left sensors of the mouse at 200 poses in a corridor (seed 5).",
-    ),
-    covers=("distance and heading against a wall, with signs",),
-    excludes=("readings with noise", "walls with gaps"),
-)
-def wall_estimate(estimate_wall: Subject) -> Iterator[Finding]:
-    """yaw = -atan2(p2y - p1y, p2x - p1x),   distance = |p2x p1y - p2y p1x| / |p2 - p1|"""
+@benchmark(155, "A wall from two readings", estimate_wall, _exchanged, node_id="MIME-NODE-121")
+def wall_estimate(
+    estimate_wall,
+    *,
+    maze=MAZE,
+    poses=200,
+    y_m=(0.07, 0.11),
+    heading_rad=(-0.2, 0.2),
+    sensors=(5, 1),
+):
+    """yaw = -atan2(p2y - p1y, p2x - p1x),   distance = |p2x p1y - p2y p1x| / |p2 - p1|
+
+    Reference: Two triangles by hand; and a corridor, whose wall is the line y = thickness/2.
+    Procedure:
+    1. Parallel: both sensors look left and read 1 m, so distance 1 m, yaw 0.
+    2. Turned: at ∓√2 m, both looking to -45°, reading 3 and 1 m, so distance 2 m, yaw -45°.
+    3. Read both left sensors of the mouse at random poses in a corridor (seed 5).
+    Covers: distance and heading against a wall, with signs
+    Excludes: readings with noise; walls with gaps
+    """
     left, half, r = -np.pi / 2, -np.pi / 4, 2**0.5
     node = RangeSensorNode("range", 1e-3, jnp.ones((2, 12)), jnp.zeros((1, 13)))
-    poses = np.random.default_rng(5).uniform([1.0, 0.07, -0.2], [1.1, 0.11, 0.2], (200, 3))
-    d = read(node, poses)["reading"]
-    rear, front = (np.tile(np.asarray(node.sensor_poses_body[i]), (200, 1)) for i in (5, 1))
+    low, high = zip((1.0, 1.1), y_m, heading_rad)
+    drawn = np.random.default_rng(5).uniform(low, high, (poses, 3))
+    d_rear, d_front = (read(node, drawn)["reading"][:, i] for i in sensors)
+    rear, front = (np.tile(np.asarray(node.sensor_poses_body[i]), (poses, 1)) for i in sensors)
     wall = jax.jit(jax.vmap(estimate_wall))(
         np.concatenate([[(-1.0, 0.0, left), (-r, 0.0, half)], rear]),
         np.concatenate([[(1.0, 0.0, left), (r, 0.0, half)], front]),
-        np.concatenate([[1.0, 3.0], d[:, 5]]),
-        np.concatenate([[1.0, 1.0], d[:, 1]]),
+        np.concatenate([[1.0, 3.0], d_rear]),
+        np.concatenate([[1.0, 1.0], d_front]),
     )
     distance, yaw = np.asarray(wall.distance), np.asarray(wall.yaw)
     for i, (name, truth) in enumerate({"parallel": (1.0, 0.0), "turned": (2.0, half)}.items()):
@@ -198,14 +180,14 @@ def wall_estimate(estimate_wall: Subject) -> Iterator[Finding]:
         )
     yield Measurement(
         "error of the distance in a corridor",
-        largest(distance[2:] - (poses[:, 1] - WALL / 2)),
+        largest(distance[2:] - (drawn[:, 1] - WALL / 2)),
         limit=1e-14,
         unit="m",
         why="a few roundings of 1 m",
     )
     yield Measurement(
         "error of the yaw in a corridor",
-        largest(yaw[2:] - poses[:, 2]),
+        largest(yaw[2:] - drawn[:, 2]),
         limit=1e-13,
         unit="rad",
         why="roundings of 1 m over the 0.06 m between the points",

@@ -1,6 +1,5 @@
 """MIME-VER-151 to 153: rays in a maze against closed forms and against every box."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -8,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.nodes.sensing.ray_casting import cast_ray, crossings_within
-from mime.verification.benchmark import Fault, Finding, Measurement, Subject, benchmark, largest
+from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
 
-CELL, WALL = 0.18, 0.012
-MAZE = {"cell_m": CELL, "wall_thickness_m": WALL}
+MAZE = {"cell_m": 0.18, "wall_thickness_m": 0.012}
+CELL, WALL = MAZE.values()
 cast = quick_jit(cast_ray, static_argnames="crossings_per_axis")
 
 
@@ -25,32 +24,27 @@ def random_maze(
     return horizontal, vertical
 
 
-def _angle_is_constant(cast: Subject) -> Subject:
+def _angle_is_constant(cast):
+    """no gradient through the angle"""
     return lambda origin, angle, *maze: cast(origin, jax.lax.stop_gradient(angle), *maze)
 
 
-@benchmark(
-    151,
-    "Gradients of a distance",
-    subject=cast_ray,
-    node_id="MIME-NODE-121",
-    fault=Fault("no gradient through the angle", _angle_is_constant),
-    configuration=MAZE | {"max_range_m": 0.3, "angles_rad": "101 from -0.75 to 0.75"},
-    reference="d = D / cos φ to a face at the distance D, φ from its normal, differentiated.",
-    procedure=(
-        "Cast 101 rays from a cell's centre at its east wall; take gradients by `jax.grad`.",
-        "Compare with the closed form by angle, across and along the wall.",
-    ),
-    covers=("gradients by pose of a ray on one face",),
-    excludes=("edges, where a distance jumps", "finiteness at axes and in walls (in the tests)"),
-)
-def gradients(cast: Subject) -> Iterator[Finding]:
-    """∂d/∂φ = d tan φ,   ∂d/∂x = -1/cos φ,   ∂d/∂y = 0"""
+@benchmark(151, "Gradients of a distance", cast_ray, _angle_is_constant, node_id="MIME-NODE-121")
+def gradients(cast, *, maze=MAZE, max_range_m=0.3, angles_rad=(-0.75, 0.75), rays=101):
+    """∂d/∂φ = d tan φ,   ∂d/∂x = -1/cos φ,   ∂d/∂y = 0
+
+    Reference: d = D / cos φ to a face at the distance D, φ from its normal, differentiated.
+    Procedure:
+    1. Cast rays from a cell's centre at its east wall; take gradients by `jax.grad`.
+    2. Compare with the closed form by angle, across and along the wall.
+    Covers: gradients by pose of a ray on one face
+    Excludes: edges, where a distance jumps; finiteness at axes and in walls (in the tests)
+    """
     horizontal, vertical = np.ones((4, 3)), np.ones((3, 4))
-    phi, origin = np.linspace(-0.75, 0.75, 101), np.full(2, 1.5 * CELL)
+    phi, origin = np.linspace(*angles_rad, num=rays), np.full(2, 1.5 * CELL)
 
     def distance(origin: Any, angle: Any) -> Any:
-        return cast(origin, angle, horizontal, vertical, CELL, WALL, 0.3, 2)
+        return cast(origin, angle, horizontal, vertical, CELL, WALL, max_range_m, 2)
 
     slopes = quick_jit(jax.vmap(jax.value_and_grad(distance, (0, 1)), (None, 0)))
     d, (by_origin, by_angle) = jax.tree.map(np.asarray, slopes(jnp.asarray(origin), phi))
@@ -72,39 +66,35 @@ def gradients(cast: Subject) -> Iterator[Finding]:
     )
 
 
-def _rows_upside_down(cast: Subject) -> Subject:
+def _rows_upside_down(cast):
+    """horizontal walls counted from the wrong side"""
     return lambda origin, angle, horizontal, *rest: cast(origin, angle, horizontal[::-1], *rest)
 
 
 @benchmark(
-    152,
-    "Rays in a turned maze",
-    subject=cast,
-    node_id="MIME-NODE-121",
-    fault=Fault("horizontal walls counted from the wrong side", _rows_upside_down),
-    configuration=MAZE | {"cells": [5, 9], "rays": 2000, "max_range_m": 0.7},
-    reference="The same rays before the turn: a quarter turn clockwise is (x, y) -> (h - y, x).",
-    procedure=(
-        "Cast 2000 rays in a random maze of 5 x 9 cells (seed 2).",
-        "Turn maze and rays by a quarter, four times; compare the distances.",
-    ),
-    covers=("rows against columns, all four directions",),
-    excludes=("mirrored mazes", "what the distances are (MIME-VER-153)"),
-    kind="symmetry",
+    152, "Rays in a turned maze", cast, _rows_upside_down, node_id="MIME-NODE-121", kind="symmetry"
 )
-def turned(cast: Subject) -> Iterator[Finding]:
-    """d(turned ray, turned maze) = d(ray, maze)"""
-    rng = np.random.default_rng(2)
-    horizontal, vertical = random_maze(rng, 5, 9)
-    origin, angle = rng.random((2000, 2)) * [9 * CELL, 5 * CELL], rng.uniform(-9, 9, 2000)
-    count = crossings_within(CELL, WALL, 0.7)
-    first = np.asarray(cast(origin, angle, horizontal, vertical, CELL, WALL, 0.7, count))
+def turned(cast, *, maze=MAZE, cells=(5, 9), rays=2000, max_range_m=0.7):
+    """d(turned ray, turned maze) = d(ray, maze)
+
+    Reference: The same rays before the turn: a quarter turn clockwise is (x, y) -> (h - y, x).
+    Procedure:
+    1. Cast rays in a random maze (seed 2).
+    2. Turn maze and rays by a quarter, four times; compare the distances.
+    Covers: rows against columns, all four directions
+    Excludes: mirrored mazes; what the distances are (MIME-VER-153)
+    """
+    rng, (rows, cols) = np.random.default_rng(2), cells
+    horizontal, vertical = random_maze(rng, rows, cols)
+    origin, angle = rng.random((rays, 2)) * [cols * CELL, rows * CELL], rng.uniform(-9, 9, rays)
+    end = CELL, WALL, max_range_m, crossings_within(CELL, WALL, max_range_m)
+    first = np.asarray(cast(origin, angle, horizontal, vertical, *end))
     for quarter in range(1, 5):
         height = vertical.shape[0] * CELL
         horizontal, vertical = np.rot90(vertical, -1), np.rot90(horizontal, -1)
         origin = np.stack([height - origin[:, 1], origin[:, 0]], axis=1)
         angle = angle + np.pi / 2
-        again = np.asarray(cast(origin, angle, horizontal, vertical, CELL, WALL, 0.7, count))
+        again = np.asarray(cast(origin, angle, horizontal, vertical, *end))
         yield Measurement(
             f"difference of distances, quarter turns: {quarter}",
             largest(again - first),
@@ -144,52 +134,52 @@ def by_slabs(
     return np.minimum(np.min(np.where(hit, np.maximum(enter, 0), np.inf), axis=1), max_range)
 
 
-def _counter_clockwise(cast: Subject) -> Subject:
+def _counter_clockwise(cast):
+    """angles counted counter-clockwise"""
     return lambda origin, angle, *maze: cast(origin, -angle, *maze)
-
-
-SIZES = [(1, 1, 1.0), (16, 16, 0.5), (4, 7, 0.2), (9, 3, 0.8)]
-THICKNESSES = (WALL, 0.05)
 
 
 @benchmark(
     153,
     "Rays against every box of the maze",
-    subject=cast,
+    cast,
+    _counter_clockwise,
     node_id="MIME-NODE-121",
-    fault=Fault("angles counted counter-clockwise", _counter_clockwise),
-    configuration={
-        "cell_m": CELL,
-        "wall_thickness_m": THICKNESSES,
-        "max_range_m": [0.15, 0.5, 2.0],
-        "cells": [size[:2] for size in SIZES],
-        "share_of_walls": [size[2] for size in SIZES],
-        "rays": "10,000 for each range",
-    },
-    reference="NumPy's slab method on every wall and post as a box: a ray enters a box at the "
-    "last of its entries into the slabs, if that is before the first exit.",
-    procedure=(
-        "Draw four mazes and two thicknesses for each range (seeds 15, 50, 200).",
-        "Cast 1250 rays in each, from within walls and from outside the maze too.",
-        "Compare the distances; count hits and origins in walls, that all was tried.",
-    ),
-    covers=("walls, posts, ranges, origins anywhere",),
-    excludes=("gradients (MIME-VER-151)", "beams of several rays (in the tests)"),
     kind="independent code",
 )
-def boxes(cast: Subject) -> Iterator[Finding]:
-    """d = min over boxes of max(entries into their slabs)"""
-    for max_range in (0.15, 0.5, 2.0):
+def boxes(
+    cast,
+    *,
+    cell_m=CELL,
+    wall_thickness_m=(WALL, 0.05),
+    max_range_m=(0.15, 0.5, 2.0),
+    cells=((1, 1), (16, 16), (4, 7), (9, 3)),
+    share_of_walls=(1.0, 0.5, 0.2, 0.8),
+    rays_per_maze=1250,
+):
+    """d = min over boxes of max(entries into their slabs)
+
+    Reference: NumPy's slab method on every wall and post as a box: a ray enters a box at the last
+    of its entries into the slabs, if that is before the first exit.
+    Procedure:
+    1. Draw a maze of each size with each thickness for each range (seeds 15, 50, 200).
+    2. Cast rays in each, from within walls and from outside the maze too.
+    3. Compare the distances; count hits and origins in walls, that all was tried.
+    Covers: walls, posts, ranges, origins anywhere
+    Excludes: gradients (MIME-VER-151); beams of several rays (in the tests)
+    """
+    n = rays_per_maze
+    for max_range in max_range_m:
         rng = np.random.default_rng(int(100 * max_range))
-        count = crossings_within(CELL, max(THICKNESSES), max_range)
+        count = crossings_within(cell_m, max(wall_thickness_m), max_range)
         errors, hits, stuck = [], 0, 0
-        for rows, cols, density in SIZES:
-            for thickness in THICKNESSES:
-                maze = random_maze(rng, rows, cols, density)
-                low, high = [-0.1, -0.1], [cols * CELL + 0.1, rows * CELL + 0.1]  # outside too
-                origin, angle = rng.uniform(low, high, (1250, 2)), rng.uniform(-7, 7, 1250)
-                ours = cast(origin, angle, *maze, CELL, thickness, max_range, count)
-                truth = by_slabs(origin, angle, boxes_of(*maze, CELL, thickness), max_range)
+        for (rows, cols), share in zip(cells, share_of_walls):
+            for thickness in wall_thickness_m:
+                maze = random_maze(rng, rows, cols, share)
+                high = [cols * cell_m + 0.1, rows * cell_m + 0.1]  # outside too
+                origin, angle = rng.uniform([-0.1, -0.1], high, (n, 2)), rng.uniform(-7, 7, n)
+                ours = cast(origin, angle, *maze, cell_m, thickness, max_range, count)
+                truth = by_slabs(origin, angle, boxes_of(*maze, cell_m, thickness), max_range)
                 errors.append(np.asarray(ours) - truth)
                 hits += int(np.sum((truth > 0) & (truth < max_range)))
                 stuck += int(np.sum(truth == 0))

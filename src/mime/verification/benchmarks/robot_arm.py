@@ -4,7 +4,6 @@ The references are the plane's own closed forms, from the geometry of three bars
 with the arm's kinematics and dynamics. Motion in time is in `robot_arm_motion`.
 """
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,14 +15,7 @@ import numpy as np
 from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
-from mime.verification.benchmark import (
-    Fault,
-    Finding,
-    Measurement,
-    Subject,
-    benchmark,
-    largest,
-)
+from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
 from mime.xla.folding import jit_folding
 
@@ -31,7 +23,6 @@ LENGTHS = np.array([0.4, 0.3, 0.2])
 G = 9.80665
 GRAVITY = np.array([0.0, 0.0, -G])
 SETUP = {"model": "planar_arm_3link", "link_lengths_m": LENGTHS, "gravity_m_per_s2": G}
-DT = 1e-3
 FREE = np.tile([-np.inf, np.inf], (3, 1))
 """No joint limits."""
 
@@ -84,7 +75,9 @@ def angles(count: int) -> np.ndarray:
     return np.random.default_rng(120).uniform(-np.pi, np.pi, (count, 3)) * [1, 0.89, 0.89]
 
 
-def _reversed_axes(Arm: Subject) -> Subject:
+def _reversed_axes(Arm):
+    """every joint's axis reversed"""
+
     def build(name: str, dt: float, tree: KinematicTree, *rest: Any, **options: Any) -> Any:
         turned = eqx.tree_at(lambda t: t.joint_axes_local, tree, -tree.joint_axes_local)
         return Arm(name, dt, turned, *rest, **options)
@@ -92,26 +85,21 @@ def _reversed_axes(Arm: Subject) -> Subject:
     return build
 
 
-@benchmark(
-    120,
-    "Forward kinematics in the plane",
-    subject=RobotArmNode,
-    node_id="MIME-NODE-102",
-    fault=Fault("every joint's axis reversed", _reversed_axes),
-    configuration=SETUP | {"tool_offset_m": 0.2, "configurations": 50},
-    reference="Sums of bars at absolute angles: p_j = p_{j-1} + l_j (cos a_j, sin a_j), "
-    "a_j = q_1 + ... + q_j; a turn by a about -y is (cos a/2, 0, -sin a/2, 0).",
-    procedure=(
-        "Draw 50 configurations within the joint limits (seed 120).",
-        "Compare tool pose and centres of mass from `compute_boundary_fluxes` with the sums.",
-    ),
-    covers=("poses of all links and of a tool with an offset", "signs of joint axes"),
-    excludes=("axes out of the plane (against Pinocchio, in the tests)", "prismatic joints"),
-)
-def forward_kinematics(Arm: Subject) -> Iterator[Finding]:
-    """p_tip = Σ l_j (cos a_j, sin a_j),   a_j = q_1 + ... + q_j"""
-    node = Arm("arm", DT, planar(), "link_3", end_effector_offset_in_link=(0.2, 0, 0, 1, 0, 0, 0))
-    q = jnp.asarray(angles(50))
+@benchmark(120, "Forward kinematics in the plane", RobotArmNode, _reversed_axes)
+def forward_kinematics(Arm, *, setup=SETUP, tool_offset_m=0.2, configurations=50):
+    """p_tip = Σ l_j (cos a_j, sin a_j),   a_j = q_1 + ... + q_j
+
+    Reference: Sums of bars at absolute angles: p_j = p_{j-1} + l_j (cos a_j, sin a_j),
+    a_j = q_1 + ... + q_j; a turn by a about -y is (cos a/2, 0, -sin a/2, 0).
+    Procedure:
+    1. Draw configurations within the joint limits (seed 120).
+    2. Compare tool pose and centres of mass from `compute_boundary_fluxes` with the sums.
+    Covers: poses of all links and of a tool with an offset; signs of joint axes
+    Excludes: axes out of the plane (against Pinocchio, in the tests); prismatic joints
+    """
+    tool = (tool_offset_m, 0, 0, 1, 0, 0, 0)
+    node = Arm("arm", 1e-3, planar(), "link_3", end_effector_offset_in_link=tool)
+    q = jnp.asarray(angles(configurations))
     fluxes, truth = _fluxes(node, q), planes(q, jnp.zeros_like(q))
     pose = np.asarray(fluxes["end_effector_pose_world"])
     half = np.asarray(q).sum(axis=1) / 2
@@ -132,7 +120,7 @@ def forward_kinematics(Arm: Subject) -> Iterator[Finding]:
 def _poses(node: RobotArmNode, q: Any) -> Any:
     def fluxes(q: Any) -> Any:
         state = {"joint_angles": q, "joint_velocities": jnp.zeros_like(q)}
-        return node.compute_boundary_fluxes(state, {}, DT)
+        return node.compute_boundary_fluxes(state, {}, node.timestep)
 
     return jax.vmap(fluxes)(q)
 
@@ -140,32 +128,28 @@ def _poses(node: RobotArmNode, q: Any) -> Any:
 _fluxes = jit_folding(_poses)
 
 
-def _no_parallel_axes(mass_matrix: Subject) -> Subject:
+def _no_parallel_axes(mass_matrix):
+    """centres of mass moved to the joints (no parallel axes)"""
+
     def wrong(tree: KinematicTree, q: Any) -> Any:
         return mass_matrix(eqx.tree_at(lambda t: t.coms, tree, 0 * tree.coms), q)
 
     return wrong
 
 
-@benchmark(
-    121,
-    "Mass matrix in the plane",
-    subject=mass_matrix,
-    node_id="MIME-NODE-102",
-    fault=Fault("centres of mass moved to the joints (no parallel axes)", _no_parallel_axes),
-    configuration=SETUP | {"configurations": 200},
-    reference="M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i with J_i the Jacobian of bar i's centre of mass "
-    "and S_i that of its absolute angle, in closed form.",
-    procedure=(
-        "Draw 200 configurations within the joint limits (seed 120).",
-        "Compare M with the closed form, with its transpose, and look at its eigenvalues.",
-    ),
-    covers=("the composite-rigid-body algorithm in the plane",),
-    excludes=("rotor inertias (MIME-VER-160)", "other robots (against Pinocchio, in the tests)"),
-)
-def mass_matrix_of_the_plane(mass_matrix: Subject) -> Iterator[Finding]:
-    """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i"""
-    q = jnp.asarray(angles(200))
+@benchmark(121, "Mass matrix in the plane", mass_matrix, _no_parallel_axes, node_id="MIME-NODE-102")
+def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
+    """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i
+
+    Reference: J_i, the Jacobian of bar i's centre of mass, and S_i, that of its absolute angle, in
+    closed form.
+    Procedure:
+    1. Draw configurations within the joint limits (seed 120).
+    2. Compare M with the closed form, with its transpose, and look at its eigenvalues.
+    Covers: the composite-rigid-body algorithm in the plane
+    Excludes: rotor inertias (MIME-VER-160); other robots (against Pinocchio, in the tests)
+    """
+    q = jnp.asarray(angles(configurations))
     M = np.asarray(quick_jit(jax.vmap(lambda q: jnp.asarray(mass_matrix(planar(), q))))(q))
     truth = np.asarray(planes(q, jnp.zeros_like(q)).M)
     yield Measurement(
@@ -187,29 +171,30 @@ def mass_matrix_of_the_plane(mass_matrix: Subject) -> Iterator[Finding]:
     )
 
 
-def _upward_gravity(forward_dynamics: Subject) -> Subject:
+def _upward_gravity(forward_dynamics):
+    """the sign of gravity reversed"""
     return lambda tree, q, qd, tau, gravity: forward_dynamics(tree, q, qd, tau, -gravity)
 
 
 @benchmark(
     122,
     "Accelerations of the released arm",
-    subject=forward_dynamics,
+    forward_dynamics,
+    _upward_gravity,
     node_id="MIME-NODE-102",
-    fault=Fault("the sign of gravity reversed", _upward_gravity),
-    configuration=SETUP | {"states": 200, "joint_velocities_rad_per_s": "normal, deviation 1"},
-    reference="q̈ = -M⁻¹ (c + g) from d'Alembert's principle on the three centres of mass.",
-    procedure=(
-        "Draw 200 configurations (seed 120) and velocities (seed 122).",
-        "Compare forward dynamics without torque with the solution in NumPy.",
-    ),
-    covers=("mass matrix, Coriolis, centrifugal and gravity torques", "the solution by LᵀDL"),
-    excludes=("external wrenches and other robots (against Pinocchio, in the tests)",),
 )
-def released(forward_dynamics: Subject) -> Iterator[Finding]:
-    """q̈ = -M(q)⁻¹ (c(q, q̇) + g(q))"""
-    tree, q = planar(), jnp.asarray(angles(200))
-    qd = jnp.asarray(np.random.default_rng(122).normal(size=(200, 3)))
+def released(forward_dynamics, *, setup=SETUP, states=200, deviation_of_velocities_rad_per_s=1.0):
+    """q̈ = -M(q)⁻¹ (c(q, q̇) + g(q))
+
+    Reference: q̈ = -M⁻¹ (c + g) from d'Alembert's principle on the three centres of mass.
+    Procedure:
+    1. Draw configurations (seed 120) and normally distributed velocities (seed 122).
+    2. Compare forward dynamics without torque with the solution in NumPy.
+    Covers: mass matrix, Coriolis, centrifugal and gravity torques; the solution by LᵀDL
+    Excludes: external wrenches and other robots (against Pinocchio, in the tests)
+    """
+    tree, q, rng = planar(), jnp.asarray(angles(states)), np.random.default_rng(122)
+    qd = jnp.asarray(rng.normal(scale=deviation_of_velocities_rad_per_s, size=(states, 3)))
     fall = quick_jit(
         jax.vmap(lambda q, qd: forward_dynamics(tree, q, qd, jnp.zeros(3), jnp.asarray(GRAVITY)))
     )

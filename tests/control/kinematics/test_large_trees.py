@@ -63,7 +63,8 @@ def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
         expected = kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal)
         variables = jax.tree.map(jnp.asarray, (q, qd, tau, gravity, F_ext, diagonal))
         compiled = jax.jit(
-            lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args))[0], compiler_options=QUICK
+            lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args))[0],
+            compiler_options=QUICK,
         )
         found = compiled(*variables)
         # cond(M) < 1e4: that many digits of 1e-16 are lost by solving.

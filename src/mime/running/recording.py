@@ -28,7 +28,7 @@ def labels(
 
 
 def parameter_values(nodes: Mapping[str, Node]) -> dict[str, dict[str, np.ndarray]]:
-    """All numeric parameters, by node and address: those of effects, such as `gear.ratio`, too."""
+    """All numeric parameters, by node; those of effects and nested modules by dotted name."""
     found: dict[str, dict[str, np.ndarray]] = {}
     for name, node in nodes.items():
         found[name] = {}

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import mime
+from elements import Rotor
 from every_node import every_node_type
+from mime import Effect, Scalar, effect, option, parameter
 from mime.reporting.node_sheet import example_node, markdown, node_sheet
 from mime.scenarios.node_types import own_types
 
@@ -37,3 +39,24 @@ def test_a_sheet_says_which_function_computes_which_term():
         page = markdown(node_sheet(cls))
         for entry in cls.meta.implementation:
             assert f"| `{entry.term}` | `{entry.function}` |" in page, cls
+
+
+class Brake(Effect):
+    """tau = -t"""
+
+    torque_n_m: Scalar = parameter("N·m", above=0.0, doc="t")
+
+
+class Braked(Rotor):
+    """A rotor with a brake."""
+
+    brake: Brake | None = effect(Brake, doc="a brake on the shaft")
+    side: str = option(default="left", choices=("left", "right"))
+
+
+def test_a_sheet_shows_effects_with_their_parameters_and_choices_of_options():
+    page = markdown(node_sheet(Braked))
+    assert "| `brake` |  | none |  | a brake on the shaft |" in page
+    assert "| `side` |  | left | left, right |  |" in page
+    assert "## Brake: brake" in page
+    assert "| `torque_n_m` | N·m | required | \\> 0 | t |" in page

@@ -83,7 +83,8 @@ def checked_waypoints(name: str, waypoints: Any, **limits: PerJoint) -> tuple[Ar
     if q.ndim != 2 or len(q) < 2:
         message = f"must have shape (at least 2, joints), got {q.shape}"
         raise ParameterError("", [Problem((name,), message)])
-    return q, *(_per_joint(key, limit, q[0]) for key, limit in limits.items())
+    n, dtype = q.shape[1], q.dtype
+    return q, *(per_joint(key, limit, n, dtype) for key, limit in limits.items())
 
 
 @jax.jit
@@ -93,9 +94,10 @@ def _plan(q: Array, v: Array, a: Array, j: Array) -> JointTrajectory:
     return JointTrajectory(q, profiles, jnp.max(jnp.sum(profiles.segment_times, -1), -1))
 
 
-def _per_joint(name: str, limit: Any, q: Array) -> Array:
-    value = jnp.asarray(limit, q.dtype)
-    if value.shape not in ((), q.shape):
-        expected = f"must be one number or one for each of {len(q)} joints"
-        raise ParameterError("", [Problem((name,), f"{expected}, got shape {value.shape}")])
-    return jnp.broadcast_to(value, q.shape)
+def per_joint(name: str, value: Any, joints: int, dtype: Any = None) -> Array:
+    """One number for all joints, or one for each, as an array of one per joint."""
+    array = jnp.asarray(value, jnp.result_type(float) if dtype is None else dtype)
+    if array.shape not in ((), (joints,)):
+        expected = f"must be one number or one for each of {joints} joints"
+        raise ParameterError("", [Problem((name,), f"{expected}, got shape {array.shape}")])
+    return jnp.broadcast_to(array, (joints,))

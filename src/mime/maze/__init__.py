@@ -1,55 +1,30 @@
 """Mazes for micromice: their walls, files and drawings, the way to the goal."""
 
-from mime.maze.belief import (
-    Belief,
-    full_belief,
-    optimistic_walls,
-    pessimistic_walls,
-    unknown_belief,
-)
-from mime.maze.drawing import draw, maze_text
-from mime.maze.flood_fill import UNREACHABLE, flood_fill, next_heading
-from mime.maze.formats import read_maze, write_maze
-from mime.maze.generator import random_maze
-from mime.maze.grid import EAST, NORTH, SOUTH, WEST, Cell, MazeError, default_goals
-from mime.maze.maze import Maze
-from mime.maze.racing import fastest_headings
-from mime.maze.routes import (
-    Route,
-    Segment,
-    SpeedProfile,
-    fastest_route,
-    route_along,
-    shortest_route,
-)
-
-__all__ = [
-    "EAST",
-    "NORTH",
-    "SOUTH",
-    "UNREACHABLE",
-    "WEST",
-    "Belief",
-    "Cell",
-    "Maze",
-    "MazeError",
-    "Route",
-    "Segment",
-    "SpeedProfile",
-    "default_goals",
-    "draw",
-    "fastest_headings",
-    "fastest_route",
-    "flood_fill",
-    "full_belief",
-    "maze_text",
-    "next_heading",
-    "optimistic_walls",
-    "pessimistic_walls",
-    "random_maze",
-    "read_maze",
-    "route_along",
-    "shortest_route",
-    "unknown_belief",
-    "write_maze",
-]
+from mime.maze.belief import Belief as Belief
+from mime.maze.belief import full_belief as full_belief
+from mime.maze.belief import optimistic_walls as optimistic_walls
+from mime.maze.belief import pessimistic_walls as pessimistic_walls
+from mime.maze.belief import unknown_belief as unknown_belief
+from mime.maze.drawing import draw as draw
+from mime.maze.drawing import maze_text as maze_text
+from mime.maze.flood_fill import UNREACHABLE as UNREACHABLE
+from mime.maze.flood_fill import flood_fill as flood_fill
+from mime.maze.flood_fill import next_heading as next_heading
+from mime.maze.formats import read_maze as read_maze
+from mime.maze.formats import write_maze as write_maze
+from mime.maze.generator import random_maze as random_maze
+from mime.maze.grid import EAST as EAST
+from mime.maze.grid import NORTH as NORTH
+from mime.maze.grid import SOUTH as SOUTH
+from mime.maze.grid import WEST as WEST
+from mime.maze.grid import Cell as Cell
+from mime.maze.grid import MazeError as MazeError
+from mime.maze.grid import default_goals as default_goals
+from mime.maze.maze import Maze as Maze
+from mime.maze.racing import fastest_headings as fastest_headings
+from mime.maze.routes import Route as Route
+from mime.maze.routes import Segment as Segment
+from mime.maze.routes import SpeedProfile as SpeedProfile
+from mime.maze.routes import fastest_route as fastest_route
+from mime.maze.routes import route_along as route_along
+from mime.maze.routes import shortest_route as shortest_route

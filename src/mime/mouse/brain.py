@@ -59,15 +59,15 @@ _STATE_FIELDS = {
     "evidence": ("", "votes for walls left, ahead, right"),
     "route": ("", "headings of the speed run"),
     "straight": ("", "moves in the same direction from each on"),
-    "moves": ("", "of the route"),
-    "move": ("", "the next"),
+    "moves": ("", "number of moves of the route"),
+    "move": ("", "the next move of the route"),
     "origin": ("m", "x, y, heading [rad] at the start of the leg"),
     "leg_kind": ("", "0 straight, 1 curve, 2 pivot, 3 rest"),
     "leg_turn": ("", "+1 right, -1 left"),
     "leg_length": ("m", "rad of a pivot"),
     "leg_segment_times": ("s", "of its S-curve"),
-    "leg_jerk": ("m/s³", ""),
-    "leg_v0": ("m/s", ""),
+    "leg_jerk": ("m/s³", "of its S-curve"),
+    "leg_v0": ("m/s", "speed at its start"),
     "leg_time": ("s", "since its start"),
 }
 """Unit and meaning of each field of the state."""
@@ -75,9 +75,8 @@ _STATE_FIELDS = {
 
 def _part(kind: type, **options: Any) -> Any:
     """A field that takes a value of that kind, or the table that describes one."""
-    return eqx.field(
-        converter=lambda given: kind(**given) if isinstance(given, Mapping) else given, **options
-    )
+    made = lambda given: kind(**given) if isinstance(given, Mapping) else given  # noqa: E731
+    return eqx.field(converter=made, **options)
 
 
 class MouseBrainNode(Node):

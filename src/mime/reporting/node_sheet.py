@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import mime
 from mime.core.node import Node
 from mime.core.parameters import Parameterised
 from mime.core.spec import NodeMeta, Output
@@ -93,12 +94,9 @@ def markdown(sheet: NodeSheet) -> str:
 
 
 def _public(sheet: NodeSheet) -> str:
-    """`mime.nodes.actuation.motor` rather than `mime.nodes.actuation.motor.node`."""
-    import importlib
-
-    package = sheet.module.rpartition(".")[0]
-    exported = hasattr(importlib.import_module(package), sheet.name)
-    return package if exported else sheet.module
+    """Where to import it from: `mime` rather than `mime.nodes.actuation.motor.node`."""
+    own = sheet.module.startswith("mime.") and sheet.name in mime.__all__
+    return "mime" if own else sheet.module
 
 
 def _is_formula(title: str, text: str) -> bool:

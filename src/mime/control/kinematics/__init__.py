@@ -1,57 +1,28 @@
 """Kinematics and dynamics of robots that are trees of rigid links."""
 
-from mime.control.kinematics.crba import mass_matrix
-from mime.control.kinematics.energy import kinetic_energy, potential_energy
-from mime.control.kinematics.fk import (
-    frame_jacobian,
-    frame_jacobian_at,
-    frame_jacobian_dot_qd,
-    frame_jacobian_dot_qd_at,
-    frame_pose,
-    frame_transform,
-    joint_to_world_transforms,
-    link_to_world_transforms,
-    link_world_poses,
-)
-from mime.control.kinematics.forward_dynamics import forward_dynamics
-from mime.control.kinematics.rnea import gravity_vector, nonlinear_bias, rnea
-from mime.control.kinematics.tree import (
-    JOINT_TYPE_CONTINUOUS,
-    JOINT_TYPE_FIXED,
-    JOINT_TYPE_PRISMATIC,
-    JOINT_TYPE_REVOLUTE,
-    KinematicTree,
-    LinkFrame,
-    Visual,
-    ancestor_mask,
-)
-from mime.control.kinematics.urdf import UrdfError, parse_urdf
-
-__all__ = [
-    "JOINT_TYPE_CONTINUOUS",
-    "JOINT_TYPE_FIXED",
-    "JOINT_TYPE_PRISMATIC",
-    "JOINT_TYPE_REVOLUTE",
-    "KinematicTree",
-    "LinkFrame",
-    "UrdfError",
-    "Visual",
-    "ancestor_mask",
-    "forward_dynamics",
-    "frame_jacobian",
-    "frame_jacobian_at",
-    "frame_jacobian_dot_qd",
-    "frame_jacobian_dot_qd_at",
-    "frame_pose",
-    "frame_transform",
-    "gravity_vector",
-    "joint_to_world_transforms",
-    "kinetic_energy",
-    "link_to_world_transforms",
-    "link_world_poses",
-    "mass_matrix",
-    "nonlinear_bias",
-    "parse_urdf",
-    "potential_energy",
-    "rnea",
-]
+from mime.control.kinematics.crba import mass_matrix as mass_matrix
+from mime.control.kinematics.energy import kinetic_energy as kinetic_energy
+from mime.control.kinematics.energy import potential_energy as potential_energy
+from mime.control.kinematics.fk import frame_jacobian as frame_jacobian
+from mime.control.kinematics.fk import frame_jacobian_at as frame_jacobian_at
+from mime.control.kinematics.fk import frame_jacobian_dot_qd as frame_jacobian_dot_qd
+from mime.control.kinematics.fk import frame_jacobian_dot_qd_at as frame_jacobian_dot_qd_at
+from mime.control.kinematics.fk import frame_pose as frame_pose
+from mime.control.kinematics.fk import frame_transform as frame_transform
+from mime.control.kinematics.fk import joint_to_world_transforms as joint_to_world_transforms
+from mime.control.kinematics.fk import link_to_world_transforms as link_to_world_transforms
+from mime.control.kinematics.fk import link_world_poses as link_world_poses
+from mime.control.kinematics.forward_dynamics import forward_dynamics as forward_dynamics
+from mime.control.kinematics.rnea import gravity_vector as gravity_vector
+from mime.control.kinematics.rnea import nonlinear_bias as nonlinear_bias
+from mime.control.kinematics.rnea import rnea as rnea
+from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
+from mime.control.kinematics.tree import JOINT_TYPE_FIXED as JOINT_TYPE_FIXED
+from mime.control.kinematics.tree import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC
+from mime.control.kinematics.tree import JOINT_TYPE_REVOLUTE as JOINT_TYPE_REVOLUTE
+from mime.control.kinematics.tree import KinematicTree as KinematicTree
+from mime.control.kinematics.tree import LinkFrame as LinkFrame
+from mime.control.kinematics.tree import Visual as Visual
+from mime.control.kinematics.tree import ancestor_mask as ancestor_mask
+from mime.control.kinematics.urdf import UrdfError as UrdfError
+from mime.control.kinematics.urdf import parse_urdf as parse_urdf

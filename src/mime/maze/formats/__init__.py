@@ -3,22 +3,14 @@
 No format holds dimensions, and only text holds goals: without them it is the centre.
 """
 
-from mime.maze.formats.files import FORMATS, read_maze, write_maze
-from mime.maze.formats.maz import format_maz, parse_maz
-from mime.maze.formats.num import format_num, parse_num
-from mime.maze.formats.smartmouse import format_mz, parse_mz
-from mime.maze.formats.text import format_text, parse_text
-
-__all__ = [
-    "FORMATS",
-    "format_maz",
-    "format_mz",
-    "format_num",
-    "format_text",
-    "parse_maz",
-    "parse_mz",
-    "parse_num",
-    "parse_text",
-    "read_maze",
-    "write_maze",
-]
+from mime.maze.formats.files import FORMATS as FORMATS
+from mime.maze.formats.files import read_maze as read_maze
+from mime.maze.formats.files import write_maze as write_maze
+from mime.maze.formats.maz import format_maz as format_maz
+from mime.maze.formats.maz import parse_maz as parse_maz
+from mime.maze.formats.num import format_num as format_num
+from mime.maze.formats.num import parse_num as parse_num
+from mime.maze.formats.smartmouse import format_mz as format_mz
+from mime.maze.formats.smartmouse import parse_mz as parse_mz
+from mime.maze.formats.text import format_text as format_text
+from mime.maze.formats.text import parse_text as parse_text

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
+from mime.control.trajectories import per_joint
 from mime.core.node import (
     Input,
     Mapped,
@@ -22,7 +23,6 @@ from mime.core.node import (
     NodeMeta,
     Output,
     ParameterError,
-    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -157,19 +157,15 @@ class _JointController(Node):
         """
         self.name, self.timestep = name, timestep
         self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
-        self.kp, self.kd = self._per_joint("kp", kp), self._per_joint("kd", kd)
-        self.torque_limits_n_m = self._per_joint("torque_limits_n_m", torque_limits_n_m)
+        given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
+        try:
+            self.kp, self.kd, self.torque_limits_n_m = (
+                None if value is None else per_joint(label, value, self.num_joints)
+                for label, value in given.items()
+            )
+        except ParameterError as error:
+            raise ParameterError(f"{type(self).__name__} {name!r}", error.problems) from None
         self.gravity_world, self.saturate_effort = gravity_world, saturate_effort
-
-    def _per_joint(self, label: str, value: Any) -> Any:
-        if value is None:
-            return None
-        value = jnp.asarray(value, dtype=jnp.result_type(float))
-        if value.shape not in ((), (self.num_joints,)):
-            expected = f"must be one number or one for each of {self.num_joints} joints"
-            problem = Problem((label,), f"{expected}, got shape {value.shape}")
-            raise ParameterError(f"{type(self).__name__} {self.name!r}", [problem])
-        return jnp.broadcast_to(value, (self.num_joints,))
 
     @property
     def num_joints(self) -> int:

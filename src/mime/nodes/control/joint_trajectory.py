@@ -93,10 +93,7 @@ class JointTrajectoryNode(Node):
     ):
         """Limits: one for all joints, or (N,). Prismatic joints count in m instead of rad.
 
-        waypoints_rad                   (2 or more, N); the first one at t = 0
-        velocity_limits_rad_per_s       the fastest that a joint may turn
-        acceleration_limits_rad_per_s2  the fastest that its speed may change
-        jerk_limits_rad_per_s3          the fastest that its acceleration may change
+        waypoints_rad  (2 or more, N); the first one at t = 0
         """
         self.name, self.timestep = name, timestep
         try:

@@ -153,10 +153,7 @@ class ToolPathNode(Node):
                     f"must be lower: {float(self.speed_m_per_s):g} m/s would turn {joint!r} at "
                     f"{speed:.3g} rad/s, its limit is {limit:.3g} rad/s"
                 )
-                hint = (
-                    "Go slower, or keep the path away from where the arm stretches out or its "
-                    "wrist straightens"
-                )
+                hint = "Go slower, or keep away from where arm or wrist stretch out"
                 raise ParameterError("", [Problem(("speed_m_per_s",), message, hint)])
 
     def _limits(self) -> tuple[Any, Any, Any]:

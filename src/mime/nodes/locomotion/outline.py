@@ -8,15 +8,13 @@ import numpy as np
 from mime.core.problem import Problem
 
 
-def largest_radius_m(cell_size_m: float, wall_thickness_m: float) -> float:
-    """A body within cell/2 - thickness/sqrt(2) of its axle can reach no post but the nearest."""
-    return 0.5 * cell_size_m - wall_thickness_m / math.sqrt(2.0)
-
-
 def outline_problems(
     outline_m: np.ndarray, cell_size_m: float, wall_thickness_m: float
 ) -> Iterator[Problem]:
-    """What is wrong with an outline."""
+    """What is wrong with an outline.
+
+    A body within cell/2 - thickness/sqrt(2) of its axle can reach no post but the nearest.
+    """
     place = ("outline_m",)
     if outline_m.ndim != 2 or outline_m.shape[1] != 2 or len(outline_m) < 3:
         yield Problem(place, f"must be (P, 2), P >= 3, got {outline_m.shape}")
@@ -30,7 +28,7 @@ def outline_problems(
         expected = "a convex polygon, vertices in order, the axle's midpoint (0, 0) inside"
         yield Problem(place, f"must be {expected}, got {outline_m.tolist()}")
     radius = float(np.max(np.hypot(outline_m[:, 0], outline_m[:, 1])))
-    allowed = largest_radius_m(cell_size_m, wall_thickness_m)
+    allowed = 0.5 * cell_size_m - wall_thickness_m / math.sqrt(2.0)
     if radius > allowed:
         yield Problem(
             place,

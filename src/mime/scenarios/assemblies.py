@@ -93,8 +93,9 @@ def build_assemblies(tables: ScenarioTables, source: Source) -> dict[str, Assemb
         if made is None:
             continue
         clash = [node for node in made.graph.nodes if node in owners]
-        for node in clash:
-            source.add(path, f"makes a node {node!r}, and so does {owners[node]}: rename that one")
+        if clash:
+            others = ", ".join(dict.fromkeys(owners[node] for node in clash))
+            source.add(path, f"makes {quoted(clash)}, as does {others}", "Rename or remove one")
         owners |= dict.fromkeys(made.graph.nodes, f"[assemblies.{name}]")
         if not clash:
             built[name] = made

@@ -76,45 +76,47 @@ class _Builder:
 
     def build(self, name: str, table: NodeTable) -> None:
         """Build a node, or note what is wrong with it."""
-        place: Place = ("nodes", name)
-        declared = self.source.names("nodes")
+        before = len(self.source.found)
+        node = self._node(name, table, ("nodes", name))
+        if node is not None and len(self.source.found) == before:
+            self.built[name] = node
+
+    def _node(self, name: str, table: NodeTable, at: Place) -> Node | None:
         try:
             cls = find_type(table.type)
         except ValueError as error:
-            self.source.refuse((*place, "type"), error)
-            return
-        if any(node in declared and node not in self.built for node in _waits_for(table)):
-            return  # what is wrong with that one is told
-        extra = dict(table.model_extra or {})
-        given = {key: value for key, value in extra.items() if "[" not in key}
-        entries = {key: value for key, value in extra.items() if "[" in key}
+            self.source.refuse((*at, "type"), error)
+            return None
+        if (_waits_for(table) & set(self.source.names("nodes"))) - set(self.built):
+            return None  # what is wrong with that one is told
         before = len(self.source.found)
         timestep = table.timestep or self.tables.simulation.timestep
         smallest = smallest_timestep(self.tables)
         if not timestep / smallest < _MOST_STEPS:
             words = f"{timestep:g} s is too many steps of the smallest, {smallest:g} s"
-            self.source.add((*place, "timestep"), words)
+            self.source.add((*at, "timestep"), words)
+        extra = table.model_extra or {}
+        given = {key: value for key, value in extra.items() if "[" not in key}
+        entries = {key: value for key, value in extra.items() if "[" in key}
         make: Any = cls
         sheet: tuple[Any, ...] = ()
         if DATASHEET in given and hasattr(cls, "from_datasheet"):
             make = getattr(cls, "from_datasheet")  # noqa: B009  of some types only
-            sheet = (self._datasheet(given.pop(DATASHEET), (*place, DATASHEET)),)
-        values = self._arguments(cls, given, place, complete=not sheet)
+            sheet = (self._datasheet(given.pop(DATASHEET), (*at, DATASHEET)),)
+        values = self._arguments(cls, given, at, complete=not sheet)
         if "seed" in arguments_of(cls) and "seed" not in values:
             # Each node draws its own numbers, whatever other nodes there are.
             seed = self.tables.simulation.seed
             values["seed"] = zlib.crc32(f"{seed}:{name}".encode()) & 0x7FFFFFFF
         if len(self.source.found) > before:
-            return
+            return None
         try:
-            node = self._with_entries(make(name, timestep, *sheet, **values), entries, place)
+            return self._with_entries(make(name, timestep, *sheet, **values), entries, at)
         except Exception as error:  # any refusal of any package's node, whatever its type
             file = getattr(error, "filename", None)
             named = [key for key, value in values.items() if file and str(value) == str(file)]
-            self.source.refuse((*place, *named), error)
-            return
-        if len(self.source.found) == before:
-            self.built[name] = node
+            self.source.refuse((*at, *named), error)
+            return None
 
     def _arguments(
         self, cls: type[Parameterised], given: Mapping[str, Any], at: Place, complete: bool = True

@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow
 
 
 def last(node, field):
-    return batch()[node][field][:, -1]
+    return batch(build_mouse)[node][field][:, -1]
 
 
 def belief_of(member):
-    state = batch().final_state.of("brain")
+    state = batch(build_mouse).final_state.of("brain")
     return Belief(state["horizontal"][member], state["vertical"][member])
 
 
@@ -49,7 +49,7 @@ def test_every_mouse_finds_the_goal_returns_and_races(member):
     assert last("brain", "phase")[member] == DONE
     to_goal, home = (last("brain", name)[member] for name in ("time_to_goal", "time_home"))
     assert 0 < to_goal < home < DURATION_S
-    poses = batch()["body"]["pose_world"][member]
+    poses = batch(build_mouse)["body"]["pose_world"][member]
     step = round(1 / STEP_S)
     # It enters a cell at its edge: half a second later it is well inside.
     entered = poses[round(to_goal * step) : round((to_goal + 0.5) * step)]
@@ -61,7 +61,7 @@ def test_every_mouse_finds_the_goal_returns_and_races(member):
 
 @pytest.mark.parametrize("member", MEMBERS)
 def test_no_mouse_touches_a_wall(member):
-    assert np.max(batch()["body"]["touching"][member]) == 0.0
+    assert np.max(batch(build_mouse)["body"]["touching"][member]) == 0.0
 
 
 @pytest.mark.parametrize("member", MEMBERS)
@@ -70,7 +70,8 @@ def test_the_mouse_knows_where_it_is(member):
 
     With both wheels 2 % too large it loses that share of its first straight, 0.8 m without a post.
     """
-    off = batch()["brain"]["estimated_pose"][member] - batch()["body"]["pose_world"][member]
+    mice = batch(build_mouse)
+    off = mice["brain"]["estimated_pose"][member] - mice["body"]["pose_world"][member]
     distance = np.linalg.norm(off[:, :2], axis=1)
     scale = np.mean(NOISY.get(member, 1.0)) - 1.0
     assert np.max(distance) < (0.015 if scale == 0 else abs(scale) * 0.8 + 0.004)
@@ -94,19 +95,19 @@ def test_the_race_takes_little_more_than_the_ideal_time_on_the_known_map(member)
     time = last("brain", "race_time")[member]
     assert 0.9 * ideal.time_s < time < 1.5 * ideal.time_s
     home = round(last("brain", "time_home")[member] / STEP_S)
-    raced = cells_visited(batch()["body"]["pose_world"][member][home:])
+    raced = cells_visited(batch(build_mouse)["body"]["pose_world"][member][home:])
     assert tuple(raced) == ideal.cells
 
 
 def test_the_noisy_mice_learn_how_large_their_wheels_are():
     """k is the mean of both ratios; a tenth of what is to be learnt may be left."""
-    k = batch().final_state.of("brain")["mean"][:, 3]
+    k = batch(build_mouse).final_state.of("brain")["mean"][:, 3]
     for member in MEMBERS:
         assert k[member] == pytest.approx(np.mean(NOISY.get(member, 1.0)), abs=0.002)
 
 
 def test_noise_makes_a_difference():
-    poses = batch()["body"]["pose_world"]
+    poses = batch(build_mouse)["body"]["pose_world"]
     apart = [np.max(np.abs(poses[member] - poses[1])) for member in NOISY]
     assert min(apart) > 1e-3
 
@@ -124,7 +125,7 @@ def test_a_strategy_of_ones_own_drives_the_mouse():
     visited = cells_visited(run["body"]["pose_world"])
     assert len(visited) > 10
     assert visited == cells[: len(visited)]
-    assert visited != cells_visited(batch()["body"]["pose_world"][0])[: len(visited)]
+    assert visited != cells_visited(batch(build_mouse)["body"]["pose_world"][0])[: len(visited)]
 
 
 def test_single_precision_runs_finite():

@@ -25,7 +25,7 @@ import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -71,7 +71,6 @@ class Convergence:
 
 
 Finding = Measurement | Convergence
-Values = Mapping[str, Any]
 
 SECTIONS = ("Reference", "Procedure", "Covers", "Excludes")
 """Of the docstring of a benchmark, after its goal."""
@@ -224,12 +223,18 @@ def judge(benchmark: Benchmark) -> Verdict:
 
 
 def scaled(parameter: str, factor: float) -> Fault:
-    """The subject built with one of its parameters times `factor`, wherever that is given."""
+    """The subject built with a parameter ("r_ohm", "gear.ratio") times `factor`, where given."""
+    owner, _, name = parameter.rpartition(".")
 
     def apply(subject: Subject) -> Subject:
         def build(*args: Any, **parameters: Any) -> Any:
-            given = {parameter: factor * parameters[parameter]} if parameter in parameters else {}
-            return subject(*args, **parameters | given)
+            effect = parameters.get(owner)
+            if effect is not None:
+                value = factor * getattr(effect, name)
+                parameters |= {owner: replace(effect, **{name: value})}
+            elif name in parameters and not owner:
+                parameters |= {name: factor * parameters[name]}
+            return subject(*args, **parameters)
 
         return build
 

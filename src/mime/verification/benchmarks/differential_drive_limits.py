@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.mouse.body import OUTLINE_M
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.differential_drive import (
@@ -167,14 +168,14 @@ def tunnelling(
     vertical = (rng.uniform(size=(mice, 3, 4)) < share).astype(float)
     horizontal[:, [0, -1]], vertical[:, :, [0, -1]] = 1.0, 1.0
     walls = {"horizontal_walls": horizontal[0], "vertical_walls": vertical[0]}
-    walls |= {"wall_stiffness_n_per_m": wall_stiffness_n_per_m}
+    walls |= {"wall_stiffness_n_per_m": wall_stiffness_n_per_m, "outline_m": OUTLINE_M}
     node = dynamic(Drive, friction_coefficient=friction_coefficient, **walls)
     place = rng.integers(0, 3, (2, mice)) + 0.5 + rng.uniform(-0.12, 0.12, (2, mice))
     heading, course = rng.uniform(-np.pi, np.pi, (2, mice))
     each = (horizontal, vertical, *place, heading, course, rng.uniform(-w, w, mice))
     states = _crash(node, speed_m_per_s, timestep_s, each, steps=steps)
     states = {name: np.asarray(values) for name, values in states.items()}
-    outline = np.asarray(node.outline_m)
+    outline = np.asarray(OUTLINE_M)
     edges = np.linspace(outline, np.roll(outline, -1, axis=0), 40).reshape(-1, 2)
     edges *= (1 - SHRUNK / np.max(np.abs(outline), axis=0))[None, :]
     inside = 0

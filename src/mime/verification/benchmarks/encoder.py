@@ -26,7 +26,7 @@ def encoder_error(Encoder, *, ticks_per_turn=16384, angles=20_000, within_rad=(-
     Excludes: index, speed and noise, which tests/nodes/sensing/test_encoder.py has
     """
     tick = 2 * np.pi / ticks_per_turn
-    theta = np.random.default_rng(0).uniform(*within_rad, size=angles)
+    theta = np.random.default_rng(0).uniform(within_rad[0], within_rad[1], angles)
     encoder = Encoder("encoder", 1e-3, ticks_per_turn=ticks_per_turn)
     error = theta - np.asarray(_read(encoder, jnp.asarray(theta)))
     yield Measurement(

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
-from mime.nodes.actuation.motor import MotorNode
-from mime.nodes.actuation.motor.friction import acceleration
+from mime import Gear, MotorNode, Saturation
+from mime.nodes.actuation.motor import rotor
 from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, replaced
 from mime.verification.benchmarks.motor import REFERENCE, B, J, L, R, back_emf
 from mime.verification.convergence import order_error
@@ -56,7 +56,7 @@ def energy(
         why="quadrature of an exact solution, 50,000 roundings",
     )
     errors = tuple(
-        imbalance(dt, saturation_current_a=saturation_current_a) for dt in euler_timesteps_s
+        imbalance(dt, saturation=Saturation(saturation_current_a)) for dt in euler_timesteps_s
     )
     yield Measurement(
         "relative imbalance, semi-implicit Euler with saturation",
@@ -123,10 +123,8 @@ class _ForgetsTheGear(MotorNode):
     """Jo/N^2 for Jo/N in the reaction"""
 
     def _reaction_torque(self, theta: Any, w: Any, tau: Any, load: Any) -> Any:
-        inertia = self.inertia_kg_m2
-        if self.output_inertia_kg_m2 is not None:
-            inertia = inertia + self.output_inertia_kg_m2 / self.gear_ratio**2
-        return load - inertia * acceleration(self, w, tau, load)
+        Jo = 0.0 if self.gear is None else self.gear.output_inertia_on_rotor()
+        return load - (self.inertia_kg_m2 + Jo) * rotor.acceleration(self, w, tau, load)
 
 
 @benchmark(118, "Reaction on the parent balances momentum", MotorNode, _ForgetsTheGear)
@@ -155,11 +153,10 @@ def reaction(
     Excludes: velocity mode, whose reaction is that of the end of the step
     """
     N, Jo, load = gear_ratio, output_inertia_kg_m2, load_torque_n_m
-    geared = {"gear_ratio": N, "output_inertia_kg_m2": Jo}
-    apart = 0.0
+    geared, apart = Gear(N, output_inertia_kg_m2=Jo), 0.0
     for mode, command in (("torque", commanded_torque_n_m), ("voltage", commanded_voltage_v)):
-        for name, gear, inertia in (("no gear", {}, J), ("gear", geared, J + Jo / N)):
-            motor = Motor("motor", timestep_s, **parameters, **gear, command_mode=mode)
+        for name, gear, inertia in (("no gear", None, J), ("gear", geared, J + Jo / N)):
+            motor = Motor("motor", timestep_s, **parameters, gear=gear, command_mode=mode)
             inputs = {f"commanded_{mode}": command, "load_torque": load}
             states = rollout(motor, inputs, steps)
             torque, moment = (np.asarray(flux) for flux in _reactions(motor, states, inputs))

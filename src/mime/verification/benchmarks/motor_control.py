@@ -3,8 +3,8 @@
 import numpy as np
 import scipy
 
+from mime import Limits, MotorNode
 from mime.core.node import Scalar, State, Values
-from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import Measurement, benchmark, largest, replaced
 from mime.verification.benchmarks.motor import GAINS, KI, KP, REFERENCE, B, J, K, R, closed_loop
 from mime.verification.programs import rollout
@@ -24,7 +24,7 @@ def velocity_loop(
     timestep_s=1e-3,
     exact_timestep_s=1e-2,
     duration_s=5.0,
-    commanded_velocity_rad_s=10.0,
+    commanded_velocity_rad_per_s=10.0,
 ):
     """tau = Kp (w_des - w) + Ki int (w_des - w) dt
 
@@ -43,7 +43,7 @@ def velocity_loop(
     Covers: the PI with its default gains; `poles`; the exact integrator in velocity mode
     Excludes: limits and the winding-up of the integral (MIME-VER-114)
     """
-    b, target, dt = parameters["damping_n_m_s"], commanded_velocity_rad_s, timestep_s
+    b, target, dt = parameters["damping_n_m_s"], commanded_velocity_rad_per_s, timestep_s
     inputs = {"commanded_velocity": target}
     motor = Motor("motor", dt, **parameters)
     omega = rollout(motor, inputs, round(duration_s / dt))["angular_velocity"]
@@ -113,7 +113,7 @@ def limits(
     supply_voltage_v=3.0,
     current_limit_a=1.5,
     torque_limit_n_m=0.02,
-    commanded_velocity_rad_s=20.0,
+    commanded_velocity_rad_per_s=20.0,
     velocity_kp=5e-3,
     velocity_ki=0.2,
     timestep_s=1e-3,
@@ -138,9 +138,8 @@ def limits(
     Covers: supply, current and torque limit; anti-windup
     Excludes: limits with the exact integrator outside voltage mode, which are refused
     """
-    supplied, dt = parameters | {"supply_voltage_v": supply_voltage_v}, supply_timesteps_s[0]
-    limit = {"current_limit_a": current_limit_a}
-    motor = Motor("motor", dt, **supplied, **limit, command_mode="voltage")
+    dt, limits = supply_timesteps_s[0], Limits(supply_voltage_v, current_limit_a)
+    motor = Motor("motor", dt, **parameters, limits=limits, command_mode="voltage")
     states = rollout(motor, {"commanded_voltage": 50.0}, round(3 / dt))
     yield Measurement(
         "largest current, distance from its limit of 1.5 A",
@@ -150,7 +149,7 @@ def limits(
         why="a clip is exact",
     )
     top = K * supply_voltage_v / (B * R + K**2)
-    motor = Motor("motor", dt, **supplied, command_mode="torque")
+    motor = Motor("motor", dt, **parameters, limits=Limits(supply_voltage_v), command_mode="torque")
     in_torque_mode = [
         rollout(motor, {"commanded_torque": 10.0}, int(6 / dt), dt=dt)["angular_velocity"]
         for dt in supply_timesteps_s
@@ -169,14 +168,14 @@ def limits(
         unit="rad/s",
         why="round-off at 50 rad/s: the line is met without oscillation at any step",
     )
-    target, dt = commanded_velocity_rad_s, timestep_s
+    target, dt = commanded_velocity_rad_per_s, timestep_s
     gains = {"velocity_kp": velocity_kp, "velocity_ki": velocity_ki, "command_mode": "velocity"}
 
-    def speeds(**limit):
-        motor = Motor("motor", dt, **parameters, **gains, **limit)
+    def speeds(limits=None):
+        motor = Motor("motor", dt, **parameters, **gains, limits=limits)
         return rollout(motor, {"commanded_velocity": target}, round(2 / dt))["angular_velocity"]
 
-    limited, free = speeds(torque_limit_n_m=torque_limit_n_m), speeds()
+    limited, free = speeds(Limits(torque_n_m=torque_limit_n_m)), speeds()
     yield Measurement(
         "overshoot with a torque limit",
         float(limited.max() / target - 1),

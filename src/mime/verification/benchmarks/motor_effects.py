@@ -1,11 +1,13 @@
 """MIME-VER-109 to 111: gear, dry friction and cogging of a motor."""
 
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import scipy
 
+from mime import Cogging, Coulomb, Gear, MotorNode, Stribeck
 from mime.core.node import Scalar, State, Values
-from mime.nodes.actuation.motor import MotorNode
 from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.motor import REFERENCE, B, J
 from mime.verification.convergence import order_error
@@ -18,7 +20,10 @@ def speeds(motor, inputs, steps, w0=0.0):
 
 
 @benchmark(
-    109, "A gear reflects inertia and loses power", MotorNode, scaled("output_inertia_kg_m2", 20.0)
+    109,
+    "A gear reflects inertia and loses power",
+    MotorNode,
+    scaled("gear.output_inertia_kg_m2", 20.0),
 )
 def gear(
     Motor,
@@ -31,7 +36,7 @@ def gear(
     steps=2000,
     commanded_torque_n_m=0.01,
     load_torque_n_m=-0.5,
-    speed_under_load_rad_s=50.0,
+    speed_under_load_rad_per_s=50.0,
 ):
     """J' = J + Jo/(N^2 eta)
 
@@ -53,10 +58,9 @@ def gear(
     N, Jo, tau = gear_ratio, output_inertia_kg_m2, commanded_torque_n_m
     dt, load = timestep_s, -load_torque_n_m
     n = np.arange(1, steps + 1, dtype=float)
-    geared = parameters | {"gear_ratio": N, "output_inertia_kg_m2": Jo, "command_mode": "torque"}
     for eta in gear_efficiency:
-        lossy = {} if eta == 1.0 else {"gear_efficiency": eta}
-        motor = Motor("motor", dt, **geared, **lossy)
+        gear = Gear(N, efficiency=None if eta == 1.0 else eta, output_inertia_kg_m2=Jo)
+        motor = Motor("motor", dt, **parameters, gear=gear, command_mode="torque")
         inertia = J + Jo / (N**2 * eta)
         reference = tau / B * (1 - (1 + B * dt / inertia) ** -n)
         yield Measurement(
@@ -65,7 +69,7 @@ def gear(
             limit=1e-12,
             why="2,000 roundings of 1e-16",
         )
-    w0 = speed_under_load_rad_s
+    w0 = speed_under_load_rad_per_s
     for what, w, needed in (("lift", w0, load / (N * eta)), ("lower", -w0, load * eta / N)):
         inputs = {"commanded_torque": needed + B * w, "load_torque": -load}
         yield Measurement(
@@ -88,14 +92,10 @@ class _ExplicitFriction(MotorNode):
     """friction as an explicit -tau_c sign(w)"""
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        tau = -self.coulomb_torque_n_m * jnp.sign(state["angular_velocity"])
-        without = {"coulomb_torque_n_m": 0.0}
-        if self.static_torque_n_m is not None:
-            without["static_torque_n_m"] = 0.0
-        commanded = boundary_inputs["commanded_torque"] + tau
-        inputs = {**boundary_inputs, "commanded_torque": commanded}
-        smooth = self.with_params(**without)
-        return MotorNode.update(smooth, state, inputs, dt)  # type: ignore[arg-type]
+        tau_c = self.friction.torque(jnp.inf)  # type: ignore[union-attr]
+        tau = boundary_inputs["commanded_torque"] - tau_c * jnp.sign(state["angular_velocity"])
+        smooth = dataclasses.replace(self, friction=None)
+        return MotorNode.update(smooth, state, {**boundary_inputs, "commanded_torque": tau}, dt)
 
 
 @benchmark(110, "Dry friction stops a motor and holds it", MotorNode, _ExplicitFriction)
@@ -105,8 +105,8 @@ def dry_friction(
     parameters=REFERENCE,
     coulomb_torque_n_m=0.003,
     static_torque_n_m=0.005,
-    stribeck_velocity_rad_s=2.0,
-    initial_speed_rad_s=50.0,
+    stribeck_velocity_rad_per_s=2.0,
+    initial_speed_rad_per_s=50.0,
     timestep_s=1e-5,
     coarse_timestep_s=0.05,
     commanded_torque_n_m=0.006,
@@ -127,10 +127,10 @@ def dry_friction(
     Covers: Coulomb and Stribeck friction, sticking and sliding
     Excludes: presliding and bristles, which are not modelled
     """
-    w0, dt, tau = initial_speed_rad_s, timestep_s, commanded_torque_n_m
-    tau_c, tau_s, w_s = coulomb_torque_n_m, static_torque_n_m, stribeck_velocity_rad_s
-    coulomb = parameters | {"command_mode": "torque", "coulomb_torque_n_m": tau_c}
-    omega = speeds(Motor("motor", dt, **coulomb), {}, 60_000, w0)
+    w0, dt, tau = initial_speed_rad_per_s, timestep_s, commanded_torque_n_m
+    tau_c, tau_s, w_s = coulomb_torque_n_m, static_torque_n_m, stribeck_velocity_rad_per_s
+    values = parameters | {"command_mode": "torque"}
+    omega = speeds(Motor("motor", dt, **values, friction=Coulomb(tau_c)), {}, 60_000, w0)
     stands = np.flatnonzero(omega == 0)
     first = stands[0] if stands.size else len(omega)
     yield Measurement(
@@ -143,15 +143,15 @@ def dry_friction(
     yield Measurement(
         "largest speed after the stop", largest([0.0, *omega[first:]]), 0.0, "rad/s", why="it stays"
     )
-    coarse = speeds(Motor("motor", coarse_timestep_s, **coulomb), {}, 100, w0)
+    motor = Motor("motor", coarse_timestep_s, **values, friction=Coulomb(tau_c))
+    coarse = speeds(motor, {}, 100, w0)
     yield Measurement(
         "least speed with steps of 50 ms", float(np.min(coarse)), 0.0, "rad/s", True, "no reversal"
     )
     yield Measurement(
         "last speed with steps of 50 ms", largest(coarse[-1]), 0.0, "rad/s", why="it stops as well"
     )
-    stribeck = {"static_torque_n_m": tau_s, "stribeck_velocity_rad_s": w_s}
-    motor = Motor("motor", dt, **coulomb, **stribeck)
+    motor = Motor("motor", dt, **values, friction=Stribeck(tau_c, tau_s, w_s))
     below, above = (
         speeds(motor, {"commanded_torque": share * tau_s}, 20_000) for share in (0.998, 1.002)
     )
@@ -222,9 +222,8 @@ def cogging(
     Excludes: cogging with the exact integrator, which holds it over a step
     """
     A, n = cogging_torque_n_m, cogging_periods_per_turn
-    coggy = {"cogging_torque_n_m": A, "cogging_phase_rad": cogging_phase_rad}
-    coggy |= {"cogging_periods_per_turn": n, "command_mode": "torque"}
-    motor = Motor("motor", timestep_s, **parameters, **coggy)
+    magnets = Cogging(A, n, cogging_phase_rad)
+    motor = Motor("motor", timestep_s, **parameters, cogging=magnets, command_mode="torque")
 
     def angles(theta0, dt):
         return rollout(motor, {}, round(duration_s / dt), dt=dt, start={"angle": theta0})["angle"]

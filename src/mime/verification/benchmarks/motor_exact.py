@@ -80,7 +80,7 @@ def any_step(
     timesteps_s=(1e-4, 1e-2, 1.0),
     commanded_torque_n_m=0.01,
     commanded_voltage_v=2.0,
-    commanded_velocity_rad_s=10.0,
+    commanded_velocity_rad_per_s=10.0,
 ):
     """x(t + h) = x_rest + e^{A h} (x(t) - x_rest),   x_rest = -A^-1 B u
 
@@ -96,7 +96,7 @@ def any_step(
     for mode, command in (
         ("torque", commanded_torque_n_m),
         ("voltage", commanded_voltage_v),
-        ("velocity", commanded_velocity_rad_s),
+        ("velocity", commanded_velocity_rad_per_s),
     ):
         inputs = {f"commanded_{mode}": command, "load_torque": load_torque_n_m}
         motor = Motor("motor", 1.0, **parameters, integrator=integrator, command_mode=mode)

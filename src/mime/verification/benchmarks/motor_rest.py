@@ -124,7 +124,7 @@ def locked_rotor(
     replaced("`command_mode` auto, in which zero volts are no command", command_mode="auto"),
 )
 def coast_and_brake(
-    Motor, *, parameters=REFERENCE, timestep_s=1e-4, duration_s=0.1, initial_speed_rad_s=99.0
+    Motor, *, parameters=REFERENCE, timestep_s=1e-4, duration_s=0.1, initial_speed_rad_per_s=99.0
 ):
     """w(t) = w0 e^{-b t/J} with open terminals
 
@@ -141,7 +141,7 @@ def coast_and_brake(
     Covers: a start in motion; zero volts that brake in voltage mode and do not in auto mode
     Excludes: dry friction (MIME-VER-110)
     """
-    w0, dt, steps = initial_speed_rad_s, timestep_s, round(duration_s / timestep_s)
+    w0, dt, steps = initial_speed_rad_per_s, timestep_s, round(duration_s / timestep_s)
     t = dt * np.arange(1, steps + 1)
 
     def speeds(inputs, **options):

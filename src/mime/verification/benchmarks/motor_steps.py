@@ -20,7 +20,7 @@ def torque_step(
     duration_s=1.0,
     commanded_torque_n_m=0.01,
     commanded_voltage_v=2.0,
-    commanded_velocity_rad_s=10.0,
+    commanded_velocity_rad_per_s=10.0,
     timesteps_s=(1e-4, 5e-5, 2.5e-5, 1.25e-5),
 ):
     """J dw/dt = tau - b w,   w(t) = tau/b (1 - e^{-b t/J})
@@ -56,7 +56,11 @@ def torque_step(
         limit=1e-12,
         why="10,000 roundings of 1e-16",
     )
-    commands = {"torque": tau, "voltage": commanded_voltage_v, "velocity": commanded_velocity_rad_s}
+    commands = {
+        "torque": tau,
+        "voltage": commanded_voltage_v,
+        "velocity": commanded_velocity_rad_per_s,
+    }
     errors = {}
     for mode, command in commands.items():
         A, b = closed_loop(mode)

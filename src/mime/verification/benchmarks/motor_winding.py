@@ -4,26 +4,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mime.nodes.actuation.motor import MotorNode
-from mime.nodes.actuation.pwm_drive import PwmDriveNode
-from mime.verification.benchmark import Measurement, benchmark, largest, replaced, scaled
+from mime import MotorNode, PwmDriveNode, Saturation, Winding
+from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.benchmarks.motor import LOCKED, REFERENCE, K, L, R
 from mime.verification.programs import final_state, quick_jit, rollout
 
 
-@benchmark(
-    112,
-    "Temperature of a winding at constant current",
-    MotorNode,
-    replaced("a resistance that does not rise with heat", copper_coefficient_per_k=0.0),
-)
+def _cold_copper(Motor):
+    """a resistance that does not rise with heat"""
+    return scaled("winding.copper_coefficient_per_k", 0.0).apply(Motor)
+
+
+@benchmark(112, "Temperature of a winding at constant current", MotorNode, _cold_copper)
 def winding_temperature(
     Motor,
     *,
     parameters=REFERENCE,
     thermal_resistance_k_per_w=10.0,
     thermal_capacitance_j_per_k=3.0,
-    default_copper_coefficient_per_k=0.00393,
+    copper_coefficient_per_k=0.00393,
     max_winding_temperature_c=60.0,
     timestep_s=0.5,
     steps=200,
@@ -44,10 +43,9 @@ def winding_temperature(
     Excludes: the housing's own temperature, which is not modelled
     """
     Rth, Cth = thermal_resistance_k_per_w, thermal_capacitance_j_per_k
-    alpha, T_max, dt = default_copper_coefficient_per_k, max_winding_temperature_c, timestep_s
-    thermal = {"thermal_resistance_k_per_w": Rth, "thermal_capacitance_j_per_k": Cth}
-    thermal |= {"max_winding_temperature_c": T_max}
-    motor = Motor("motor", dt, **parameters, **thermal, command_mode="torque")
+    alpha, T_max, dt = copper_coefficient_per_k, max_winding_temperature_c, timestep_s
+    copper = Winding(Rth, Cth, copper_coefficient_per_k=alpha, max_temperature_c=T_max)
+    motor = Motor("motor", dt, **parameters, winding=copper, command_mode="torque")
     T = rollout(motor, {"commanded_torque": commanded_torque_n_m}, steps)["winding_temperature"]
     i = commanded_torque_n_m / K
     s = (1 / Rth - R * alpha * i**2) / Cth
@@ -75,7 +73,7 @@ def winding_temperature(
 
 
 @benchmark(
-    113, "Torque of a saturated motor at stall", MotorNode, scaled("saturation_current_a", 1.01)
+    113, "Torque of a saturated motor at stall", MotorNode, scaled("saturation.current_a", 1.01)
 )
 def saturation(
     Motor,
@@ -105,7 +103,7 @@ def saturation(
     """
     i_s, V, dt = saturation_current_a, commanded_voltage_v, timestep_s
     inputs, by_voltage = {"commanded_voltage": V}, {"command_mode": "voltage"}
-    motor = Motor("motor", dt, **parameters, **by_voltage, saturation_current_a=i_s)
+    motor = Motor("motor", dt, **parameters, **by_voltage, saturation=Saturation(i_s))
     final = final_state(motor, inputs, steps)
     torque = float(motor.compute_boundary_fluxes(final, inputs, dt)["motor_torque"])
     yield Measurement(
@@ -115,8 +113,8 @@ def saturation(
         why="the motion that 1e6 kg·m² lets through; (1 + dt R/L)^-500 = e^-48 is still to come",
     )
     weak, plain = (
-        rollout(Motor("motor", dt, **REFERENCE, **by_voltage, **iron), inputs, steps)
-        for iron in ({"saturation_current_a": saturation_current_never_reached_a}, {})
+        rollout(Motor("motor", dt, **REFERENCE, **by_voltage, saturation=iron), inputs, steps)
+        for iron in (Saturation(saturation_current_never_reached_a), None)
     )
     yield Measurement(
         "relative difference of speeds far from saturation and without it",

@@ -10,7 +10,6 @@ from mime.maze import Maze, fastest_route, random_maze
 from mime.mouse import RACE, build_mouse, starting_state
 from mime.mouse.navigator import DONE
 from mime.running.graph import GraphManager
-from mime.running.simulation import Simulation
 from mime.running.trajectory import Trajectory
 from mime.verification.benchmark import Measurement, benchmark, largest, replaced
 
@@ -36,23 +35,15 @@ def maze_of(member: int) -> Maze:
     return MAZES[1] if member in NOISY else MAZES[member]
 
 
-def batch(build: Build = build_mouse) -> Trajectory:
+@cache
+def batch(build: Build) -> Trajectory:
     """Three mice in three mazes, and the noisy ones, from start to rest; every step recorded.
 
-    It runs once per process, since the tests of the mouse look at it too.
+    It runs once per process, since the tests of the mouse look at it too. One program serves all:
+    noise is there, and 0 for most.
     """
-    return _batch(build)
-
-
-@cache
-def _simulation(build: Build) -> Simulation:
-    """One program for all: noise is there, and 0 for most."""
-    silent = {"range_noise_m": 0.0, "gyro_noise_rad_s": 0.0, "gyro_bias_rad_s": 0.0}
-    return build(MAZES[0], **silent).compile()
-
-
-@cache
-def _batch(build: Build) -> Trajectory:
+    silent = {"range_noise_m": 0.0, "gyro_noise_rad_per_s": 0.0, "gyro_bias_rad_per_s": 0.0}
+    simulation = build(MAZES[0], **silent).compile()
     walls = [maze_of(member).wall_parameters() for member in MEMBERS]
     parameters: dict[str, dict[str, Any]] = {
         node: {name: np.stack([w[name] for w in walls]) for name in walls[0]}
@@ -64,7 +55,7 @@ def _batch(build: Build) -> Trajectory:
     for node, values in NOISE.items():
         noise = {name: np.where(is_noisy, value, 0.0) for name, value in values.items()}
         parameters[node] = parameters.get(node, {}) | noise
-    return _simulation(build).run_batch(
+    return simulation.run_batch(
         DURATION_S,
         parameters=parameters,
         initial_state=starting_state(MAZES[0]),

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.mouse.body import SENSOR_POSES
 from mime.nodes.sensing.infrared import adc_from_distance, distance_from_adc
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.wall_estimate import estimate_wall
@@ -47,7 +48,7 @@ def long_wall(Sensor, *, maze=MAZE, cells_per_side=40, max_range_m=1.0, angles_r
     horizontal[[0, n]] = vertical[:, [0, n]] = 1.0
     ahead = maze | {"sensor_poses_body": [(0.0, 0.0, 0.0)]}
     node = Sensor("range", 1e-3, horizontal, vertical, max_range_m=max_range_m, **ahead)
-    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(*angles_rad, num=201)
+    d_perp, phi = 0.5 * (CELL - WALL), np.linspace(angles_rad[0], angles_rad[1], 201)
     phi = phi[np.abs(d_perp * np.tan(phi)) < 0.5 * CELL - WALL]  # beyond stands the cell's post
     walls = {"east": (n - 0.5, 20.5), "south": (20.5, n - 0.5), "west": (0.5, 19.5)}
     walls["north"] = (19.5, 0.5)
@@ -112,7 +113,7 @@ def infrared(adc_from_distance, *, a_m=1.214233, b=0.023794, c_counts=284.688506
     )
     walls = jnp.ones((4, 3)), jnp.ones((3, 4))
     curve: dict[str, Any] = dict(zip(("ir_a_m", "ir_b", "ir_c_counts"), abc))
-    node = RangeSensorNode("range", 1e-3, *walls, adc_bits=adc_bits, **curve)
+    node = RangeSensorNode("range", 1e-3, *walls, SENSOR_POSES, adc_bits=adc_bits, **curve)
     poses = np.random.default_rng(4).uniform([0.25, 0.25, -4], [0.29, 0.29, 4], (300, 3))
     fluxes = read(node, poses)
     exact = np.asarray(adc_from_distance(fluxes["distance"], *abc))
@@ -159,7 +160,7 @@ def wall_estimate(
     Excludes: readings with noise; walls with gaps
     """
     left, half, r = -np.pi / 2, -np.pi / 4, 2**0.5
-    node = RangeSensorNode("range", 1e-3, jnp.ones((2, 12)), jnp.zeros((1, 13)))
+    node = RangeSensorNode("range", 1e-3, jnp.ones((2, 12)), jnp.zeros((1, 13)), SENSOR_POSES)
     low, high = zip((1.0, 1.1), y_m, heading_rad)
     drawn = np.random.default_rng(5).uniform(low, high, (poses, 3))
     d_rear, d_front = (read(node, drawn)["reading"][:, i] for i in sensors)

@@ -10,7 +10,7 @@ from mime.nodes.sensing.ray_casting import cast_ray, crossings_within
 from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
 
-MAZE = {"cell_m": 0.18, "wall_thickness_m": 0.012}
+MAZE = {"cell_size_m": 0.18, "wall_thickness_m": 0.012}
 CELL, WALL = MAZE.values()
 cast = quick_jit(cast_ray, static_argnames="crossings_per_axis")
 
@@ -41,7 +41,7 @@ def gradients(cast, *, maze=MAZE, max_range_m=0.3, angles_rad=(-0.75, 0.75), ray
     Excludes: edges, where a distance jumps; finiteness at axes and in walls (in the tests)
     """
     horizontal, vertical = np.ones((4, 3)), np.ones((3, 4))
-    phi, origin = np.linspace(*angles_rad, num=rays), np.full(2, 1.5 * CELL)
+    phi, origin = np.linspace(angles_rad[0], angles_rad[1], rays), np.full(2, 1.5 * CELL)
 
     def distance(origin: Any, angle: Any) -> Any:
         return cast(origin, angle, horizontal, vertical, CELL, WALL, max_range_m, 2)
@@ -150,7 +150,7 @@ def _counter_clockwise(cast):
 def boxes(
     cast,
     *,
-    cell_m=CELL,
+    cell_size_m=CELL,
     wall_thickness_m=(WALL, 0.05),
     max_range_m=(0.15, 0.5, 2.0),
     cells=((1, 1), (16, 16), (4, 7), (9, 3)),
@@ -171,15 +171,15 @@ def boxes(
     n = rays_per_maze
     for max_range in max_range_m:
         rng = np.random.default_rng(int(100 * max_range))
-        count = crossings_within(cell_m, max(wall_thickness_m), max_range)
+        count = crossings_within(cell_size_m, max(wall_thickness_m), max_range)
         errors, hits, stuck = [], 0, 0
         for (rows, cols), share in zip(cells, share_of_walls):
             for thickness in wall_thickness_m:
                 maze = random_maze(rng, rows, cols, share)
-                high = [cols * cell_m + 0.1, rows * cell_m + 0.1]  # outside too
+                high = [cols * cell_size_m + 0.1, rows * cell_size_m + 0.1]  # outside too
                 origin, angle = rng.uniform([-0.1, -0.1], high, (n, 2)), rng.uniform(-7, 7, n)
-                ours = cast(origin, angle, *maze, cell_m, thickness, max_range, count)
-                truth = by_slabs(origin, angle, boxes_of(*maze, cell_m, thickness), max_range)
+                ours = cast(origin, angle, *maze, cell_size_m, thickness, max_range, count)
+                truth = by_slabs(origin, angle, boxes_of(*maze, cell_size_m, thickness), max_range)
                 errors.append(np.asarray(ours) - truth)
                 hits += int(np.sum((truth > 0) & (truth < max_range)))
                 stuck += int(np.sum(truth == 0))

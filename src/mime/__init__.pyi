@@ -62,4 +62,5 @@ from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
+__all__: list[str]
 __version__: str

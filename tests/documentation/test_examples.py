@@ -37,6 +37,7 @@ SHOWN = {
         walls touched      0 times
         """,
 }
+LONG = {"mouse", "rotor_on_arm"}
 
 
 def test_every_example_is_here():
@@ -44,7 +45,7 @@ def test_every_example_is_here():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "mouse" else []) for n in SHOWN]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SHOWN]
 )
 def test_an_example_prints_and_draws_what_it_says(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

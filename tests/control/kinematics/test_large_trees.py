@@ -13,6 +13,8 @@ from compiling import QUICK, operations
 from mime.control.kinematics.forward_dynamics import DynamicsInputs, by_articulated_bodies
 from mime.xla.keep_call import keep_call
 
+pytestmark = pytest.mark.slow
+
 GRAVITY = np.array([0.0, 0.0, -9.80665])
 
 
@@ -84,7 +86,6 @@ def arguments(tree, seed=1):
     return q, qd, tau, np.array([0.3, -0.2, -9.81]), rng.normal(size=(n, 6)), d**2
 
 
-@pytest.mark.slow
 def test_a_large_tree_unrolled_link_by_link_agrees_with_python_and_evaluates_nothing_twice(figure):
     given = arguments(figure)
     expected = kin.forward_dynamics(figure, *given)  # NumPy in: evaluated by Python
@@ -107,7 +108,6 @@ def test_what_is_constant_stays_constant_apart_from_the_rest():
     assert keep_call(both, jnp.ones(()), 2.0)["factor"] == 3.0
 
 
-@pytest.mark.slow
 def test_gradients_of_a_large_tree_agree_with_differences(figure):
     """With respect to all that may vary, the masses included."""
 
@@ -136,7 +136,6 @@ def test_gradients_of_a_large_tree_agree_with_differences(figure):
     np.testing.assert_allclose(along, w @ expected, rtol=0, atol=len(w) * tolerance)
 
 
-@pytest.mark.slow
 def test_a_large_tree_in_a_batch_gives_the_values_and_gradients_of_each(figure):
     q, qd, tau, gravity, *_ = arguments(figure)
     many = np.stack([q, 2.0 * q, -q])

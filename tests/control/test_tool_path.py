@@ -266,7 +266,7 @@ def test_a_scenario_says_which_line_cannot_be_followed(tmp_path, old, new, expec
     with pytest.raises(ScenarioError) as caught:
         load_scenario(file)
     (problem,) = caught.value.problems
-    assert problem.startswith(f"{file}:{expected}"), problem
+    assert str(problem).startswith(f"{file}:{expected}"), problem
 
 
 def test_an_arm_can_begin_where_its_path_does(tmp_path):

@@ -137,11 +137,11 @@ class MouseBrainNode(Node):
     start: Float[Array, "3"] = parameter("", shape=(3,), doc="row, column and heading (0 to 3)")
     gains: Gains = _part(Gains)
     """Gains of the wheels' control; `build_mouse` works them out from motor and chassis."""
-    explore: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    explore: SpeedProfile = _part(SpeedProfile, default=SpeedProfile())
     """Speeds of search and return."""
-    race: SpeedProfile = _part(SpeedProfile, default_factory=SpeedProfile)
+    race: SpeedProfile = _part(SpeedProfile, default=SpeedProfile())
     """Speeds of the speed run."""
-    strategy: Strategy = eqx.field(default_factory=Strategy)
+    strategy: Strategy = eqx.field(default=Strategy())
     """Decides where to go."""
     sensor_poses_body: Float[Any, "s 3"] = parameter(
         "m", shape=None, folds=True, default=SENSOR_POSES, doc="front, pairs left and right"

@@ -159,10 +159,11 @@ class _JointController(Node):
         self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
-            self.kp, self.kd, self.torque_limits_n_m = (
+            values: Any = (
                 None if value is None else per_joint(label, value, self.num_joints)
                 for label, value in given.items()
             )
+            self.kp, self.kd, self.torque_limits_n_m = values
         except ParameterError as error:
             raise ParameterError(f"{type(self).__name__} {name!r}", error.problems) from None
         self.gravity_world, self.saturate_effort = gravity_world, saturate_effort

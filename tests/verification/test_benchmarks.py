@@ -71,4 +71,4 @@ def test_every_part_of_the_description_is_there(benchmark):
     assert list(benchmark.text) == ["Goal", *SECTIONS]
     assert all(benchmark.text.values())
     assert benchmark.configuration
-    assert inspect.Parameter.empty not in benchmark.configuration.values()
+    assert all(value is not inspect.Parameter.empty for value in benchmark.configuration.values())

@@ -54,7 +54,7 @@ def verify(
         done = f"{len(rows)} of {len(chosen)} benchmarks are done, with reports in {out}"
         raise KeyboardInterrupt(f"stopped: {done}") from None
     finally:
-        console.print(_table(rows))
+        console.print(_overview(rows))
     console.print(f"reports: {out}", soft_wrap=True)
     failed = [row.id for row in rows if row.failed]
     absent = [f"{row.id} was {row.result}" for row in rows if row.absent]
@@ -107,7 +107,7 @@ class _Row:
         return cls(*names, *numbers, result, failed=not verdict.passed)
 
 
-def _table(rows: Sequence[_Row]) -> "Table":
+def _overview(rows: Sequence[_Row]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 

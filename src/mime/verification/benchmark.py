@@ -65,7 +65,7 @@ class Convergence:
     error: str
     """With its unit: "error of the speed (rad/s)"."""
     errors: Mapping[str, tuple[float, ...]]
-    """A curve a label."""
+    """One curve per label."""
     order: float
     """What the theory says; drawn as a slope."""
 
@@ -73,7 +73,7 @@ class Convergence:
 Finding = Measurement | Convergence
 
 SECTIONS = ("Reference", "Procedure", "Covers", "Excludes")
-"""Of the docstring of a benchmark, after its goal."""
+"""What the docstring of a benchmark holds after its goal."""
 
 
 @dataclass(frozen=True)

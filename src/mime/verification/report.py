@@ -10,7 +10,7 @@ Entry = Mapping[str, Any]
 
 
 def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str:
-    """All that there is to know of a benchmark and its last run."""
+    """All that there is to know about a benchmark and its last run."""
     text = benchmark.text
     equation, _, meaning = text["Goal"].partition("\n\n")
     code = f"{benchmark.measure.__module__}.{benchmark.measure.__qualname__}"
@@ -60,7 +60,7 @@ def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str
 
 
 def index_page(entries: Mapping[str, Entry]) -> str:
-    """A line a benchmark, with the number that is closest to its limit."""
+    """One line per benchmark, with the number that is closest to its limit."""
     rows = []
     for id, entry in entries.items():
         closest = tightest(entry["measurements"])

@@ -1,4 +1,4 @@
-"""The folder of reports: one page a benchmark, `index.md` and `results.json`, kept in step.
+"""The folder of reports: one page per benchmark, `index.md` and `results.json`, kept in step.
 
 A benchmark's entry in `results.json` is what its page and the index are written from. Where a new
 run finds what the last one found, the entry keeps its date and no file changes.
@@ -25,13 +25,13 @@ from mime.verification.report import index_page, report_page
 
 INDEX, RESULTS = "index.md", "results.json"
 DIGITS = 6
-"""Of the numbers that are kept: more differ between machines."""
+"""How many of a number are kept; more would differ between machines."""
 
 Entry = dict[str, Any]
 
 
 class UnreadableResultsError(ValueError):
-    """A `results.json` that is none."""
+    """A `results.json` does not hold results."""
 
 
 def read_results(folder: Path) -> dict[str, Entry]:
@@ -67,7 +67,7 @@ def write_verdict(verdict: Verdict, folder: Path) -> Entry:
     page = report_page(benchmark, entry, [name for name, _ in plots])
     _write(folder / entry["report"], page.encode())
     written = {entry["report"], *(name for name, _ in plots)}
-    for old in folder.glob(f"mime_ver_{benchmark.number}_*"):  # of an earlier title
+    for old in folder.glob(f"mime_ver_{benchmark.number}_*"):  # left by an earlier title
         if old.name not in written:
             old.unlink()
     _write_summary(entries | {benchmark.id: entry}, folder)
@@ -75,7 +75,7 @@ def write_verdict(verdict: Verdict, folder: Path) -> Entry:
 
 
 def forget_others(known: Iterable[Benchmark], folder: Path) -> None:
-    """Take entries of benchmarks that are no more out of `results.json` and the index."""
+    """Take benchmarks that no longer exist out of `results.json` and the index."""
     ids = {benchmark.id for benchmark in known}
     entries = read_results(folder)
     _write_summary({id: entry for id, entry in entries.items() if id in ids}, folder)
@@ -165,7 +165,7 @@ def _write_summary(entries: Mapping[str, Entry], folder: Path) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, and not at all where nothing would change."""
+    """Write the whole file or nothing, and nothing where it would not change."""
     if not path.exists() or path.read_bytes() != content:
         write_atomically(path, lambda part: _fill(part, content))
 

@@ -127,7 +127,9 @@ def voltage_step(
             )
 
 
-_step_response = quick_jit(lambda motor, t, V: motor.step_response(t, amplitude=V))
+_step_response = quick_jit(
+    lambda motor, t, V: motor.step_response(t, amplitude=V), static_argnames="V"
+)
 
 
 def _two_poles(parameters: dict[str, float], V: float, t: np.ndarray) -> np.ndarray:

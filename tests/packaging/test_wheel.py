@@ -1,5 +1,6 @@
 """The wheel: has all files, and works in another folder without the source tree."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -54,9 +55,14 @@ def environment(wheel, tmp_path_factory):
 
 
 def _run(*command, cwd):
-    """Standard output of a command that must go well."""
+    """Standard output of a command that must go well, without the source tree in its path."""
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, cwd=cwd, timeout=240
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=240,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -11,8 +11,6 @@ from mime.nodes.actuation.motor import MotorNode
 from mime.scenarios import ScenarioError, assemblies, load_scenario
 from mime.scenarios.assemblies import Assembled, Assembly, Drawing
 
-pytestmark = pytest.mark.slow
-
 MOUSE = """
 [simulation]
 duration = 0.1

@@ -36,11 +36,12 @@ def test_mass_bias_acceleration_and_centres_of_mass_agree(arm, seed):
     for k in range(n):  # column by column: mj_mulM needs no knowledge of MuJoCo's sparse layout
         mujoco.mj_mulM(model, data, M[k], np.eye(n)[k])
     bodies = [model.body(name).id for name in tree.link_names]
+    T = kin.joint_to_world_transforms(tree, q)
     pairs = {
         "mass matrix": (kin.mass_matrix(tree, q), M[np.ix_(order, order)]),
         "bias": (kin.nonlinear_bias(tree, q, qd, GRAVITY), data.qfrc_bias[order]),
         "acceleration": (kin.forward_dynamics(tree, q, qd, tau, GRAVITY), data.qacc[order]),
-        "centres": (kin.link_to_world_transforms(tree, q)[:, :3, 3], data.xipos[bodies]),
+        "centres": (T[:, :3, 3] + np.einsum("ijk,ik->ij", T[:, :3, :3], tree.coms), data.xipos[bodies]),
     }
     for what, (ours, theirs) in pairs.items():
         scale = np.max(np.abs(theirs))

@@ -12,6 +12,7 @@ import dataclasses
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +54,7 @@ class Reference:
         self.model = pin.buildModelFromUrdf(tree.source)
         self.model.gravity.linear = GRAVITY
         self.data = self.model.createData()
+        self.links = {e.get("name"): e for e in ElementTree.parse(tree.source).iter("link")}
         self.joints = [self.model.getJointId(name) for name in tree.link_joint_names]
         self.G = np.zeros((self.model.nv, tree.num_joints))
         for i, joint in enumerate(self.joints):
@@ -89,14 +91,14 @@ class Reference:
         return np.linalg.solve(self.mass_matrix(q), tau - bias)
 
     def _local_forces(self, q, F_ext):
-        """World axes at the centre of mass -> Pinocchio's joint frames."""
+        """World axes at the inertial origin -> Pinocchio's joint frames."""
         pin.forwardKinematics(self.model, self.data, self.q(q))
         forces = pin.StdVec_Force()
         forces.extend([pin.Force.Zero() for _ in range(self.model.njoints)])
-        for joint, wrench in zip(self.joints, F_ext, strict=True):
+        for i, (joint, wrench) in enumerate(zip(self.joints, F_ext, strict=True)):
             R = self.data.oMi[joint].rotation
             f, n = R.T @ wrench[:3], R.T @ wrench[3:]
-            forces[joint] = pin.Force(f, n + np.cross(self.model.inertias[joint].lever, f))
+            forces[joint] = pin.Force(f, n + np.cross(self.inertial_origin(i), f))
         return forces
 
     def frame_transforms(self, q):
@@ -104,11 +106,20 @@ class Reference:
         ids = [self.model.getFrameId(name, pin.FrameType.BODY) for name in self.tree.frame_names]
         return np.array([self.data.oMf[i].homogeneous for i in ids])
 
-    def com_jacobian(self, q, link_idx):
+    def inertial_origin(self, link_idx):
+        """As the file has it; of a link without mass, the centre of what is fixed to it."""
+        own = self.links[self.tree.link_names[link_idx]].find("inertial")
+        if own is None or not float(own.find("mass").get("value")):
+            return self.model.inertias[self.joints[link_idx]].lever
+        origin = own.find("origin")
+        words = "0 0 0" if origin is None else origin.get("xyz", "0 0 0")
+        return np.array(words.split(), float)
+
+    def link_jacobian(self, q, link_idx):
         joint = self.joints[link_idx]
         pin.computeJointJacobians(self.model, self.data, self.q(q))
         J = pin.getJointJacobian(self.model, self.data, joint, pin.LOCAL_WORLD_ALIGNED)
-        c = self.data.oMi[joint].rotation @ self.model.inertias[joint].lever
+        c = self.data.oMi[joint].rotation @ self.inertial_origin(link_idx)
         return np.vstack([J[:3] - pin.skew(c) @ J[3:], J[3:]]) @ self.G
 
     def origin_acceleration(self, q, qd, link_idx):
@@ -165,7 +176,7 @@ def errors(reference: Reference, q: np.ndarray, rng: np.random.Generator) -> dic
     solving = max(1.0, 100.0 * np.finfo(float).eps * np.linalg.cond(M) / RTOL)
     return {
         "fk": error(frames, reference.frame_transforms(q)),
-        "jacobian": error(kin.frame_jacobian(tree, q, tip), reference.com_jacobian(q, tip)),
+        "jacobian": error(kin.frame_jacobian(tree, q, tip), reference.link_jacobian(q, tip)),
         "mass": error(kin.mass_matrix(tree, q), M),
         "bias": error(kin.nonlinear_bias(tree, q, qd, GRAVITY), reference.rnea(q, qd, zero)),
         "inverse": error(
@@ -223,7 +234,7 @@ def test_jacobian_rates_and_energies_agree(name):
     rng = np.random.default_rng(1)
     q, qd = configurations(tree)["random 1"], rng.normal(size=tree.num_joints)
     for i in range(tree.num_links):
-        assert error(kin.frame_jacobian(tree, q, i), reference.com_jacobian(q, i)) < RTOL
+        assert error(kin.frame_jacobian(tree, q, i), reference.link_jacobian(q, i)) < RTOL
         rate = kin.frame_jacobian_dot_qd_at(tree, q, qd, tree.link_names[i])
         # The first links have no such acceleration at all: compare with the scale of qd².
         assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, i))) < RTOL * (qd @ qd)
@@ -359,7 +370,7 @@ def test_a_branching_tree_in_loops_agrees(name):
         frames = dict(zip(tree.frame_names, reference.frame_transforms(q), strict=True))
         assert error(found["fk"], np.array([frames[x] for x in tree.link_names])) < RTOL
         for tip, J, rate in zip(tips, found["jacobians"], found["rates"], strict=True):
-            assert error(J, reference.com_jacobian(q, tip)) < RTOL
+            assert error(J, reference.link_jacobian(q, tip)) < RTOL
             assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, tip))) < RTOL * qd @ qd
         M = reference.mass_matrix(q)
         np.testing.assert_array_equal(found["mass"], found["mass"].T)

@@ -327,7 +327,7 @@ def _random_angles(
 ) -> Callable[[Array], Array]:
     """Uniform within limits; where there are none, half a turn or a metre to both sides of q0."""
     prismatic = {
-        c for c, kind in zip(tree.coordinate_idxs, tree.joint_types) if kind == JOINT_TYPE_PRISMATIC
+        c for c, kind in zip(tree.coordinate_idxs, tree.joint_kinds) if kind == JOINT_TYPE_PRISMATIC
     }
     around = jnp.asarray([1.0 if c in prismatic else np.pi for c in chain], q0.dtype)
     lowest = jnp.where(jnp.isfinite(low), low, q0[chain] - around)

@@ -1,8 +1,10 @@
 """What `parse_urdf` reads, merges, reports and refuses."""
 
 import re
+import sys
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -147,6 +149,34 @@ def test_a_fixed_link_is_merged_and_stays_addressable(parse):
         tree.frame("hand")
 
 
+@pytest.mark.parametrize("unrolled", [True, False])
+def test_a_wrench_acts_at_the_links_own_inertial_origin_where_a_tool_was_merged(
+    parse, monkeypatch, unrolled
+):
+    fixed = '<joint name="f" type="fixed"><origin xyz="0.2 0 0"/>'
+    fixed += '<parent link="arm"/><child link="tool"/></joint>'
+    tree = parse(ONE + link("tool") + fixed)  # 2 kg at 0.1 m, and 2 kg at 0.3 m
+    np.testing.assert_allclose(tree.coms, [[0.2, 0.0, 0.0]], atol=1e-15)
+    push = np.array([[0.0, 1.0, 0.0, 0.0, 0.0, 0.0]])
+    q = jnp.zeros(1)
+    if not unrolled:
+        for module in ("rnea", "fk"):
+            found = sys.modules[f"mime.control.kinematics.{module}"]  # `rnea` is a function too
+            monkeypatch.setattr(found, "use_loops", lambda *_, **__: True)
+    torque = -kin.rnea(tree, q, None, None, np.zeros(3), push)
+    np.testing.assert_allclose(torque, [0.1], rtol=1e-6)  # 1 N at 0.1 m, in single precision too
+    J = kin.frame_jacobian(tree, q, 0)
+    np.testing.assert_allclose(J.T @ push[0], torque, rtol=1e-6)
+    np.testing.assert_allclose(kin.link_world_poses(tree, q)[0, :3], [0.1, 0, 0], atol=1e-7)
+
+
+def test_a_link_without_mass_is_pushed_at_the_centre_of_what_is_fixed_to_it(parse):
+    body = ONE.replace(link("arm"), '<link name="arm"/>')
+    fixed = '<joint name="f" type="fixed"><parent link="arm"/><child link="tool"/></joint>'
+    tree = parse(body + link("tool") + fixed)
+    np.testing.assert_array_equal(tree.inertial_origins, tree.coms)
+
+
 def test_rounding_of_a_quarter_turn_folds_and_a_truncated_pi_does_not(parse):
     def frame(rpy):
         origin = f'<origin rpy="{rpy} 0 0"/>'
@@ -170,7 +200,7 @@ def test_axes_are_normalised_and_limits_and_friction_are_read(parse):
 
 def test_a_continuous_joint_has_no_limits(parse):
     tree = parse(ONE.replace('"revolute"', '"continuous"'))
-    assert tree.joint_types == (kin.JOINT_TYPE_CONTINUOUS,)
+    np.testing.assert_array_equal(tree.joint_types, [kin.JOINT_TYPE_CONTINUOUS])
     np.testing.assert_array_equal(tree.joint_limits, [[-np.inf, np.inf]])
     assert any("continuous" in note for note in tree.ignored)
 
@@ -224,7 +254,7 @@ def test_links_come_depth_first_with_parents_before_children(parse):
     assert tree.link_names == ("c", "b", "d", "e")
     assert tree.parent_idxs == (-1, -1, 1, 2)
     expected = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 1, 1, 1]]
-    np.testing.assert_array_equal(kin.ancestor_mask(tree), np.array(expected, bool))
+    np.testing.assert_array_equal(kin.ancestor_mask(tree.parent_idxs), np.array(expected, bool))
 
 
 def test_shapes_are_kept_and_meshes_are_found(parse, tmp_path):

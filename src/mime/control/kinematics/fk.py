@@ -34,9 +34,7 @@ def link_frames(tree: KinematicTree, X: list[Frame]) -> list[Frame]:
 
 def com_frames(tree: KinematicTree, q: Array) -> list[Frame]:
     """The frame at each link's centre of mass, along the link's axes."""
-    frames = link_frames(tree, joint_transforms(tree, q))
-    coms = unpack(tree.coms)
-    return [Frame(X.R, X.point(Vector(c))) for X, c in zip(frames, coms, strict=True)]
+    return _frames_at(tree, q, tree.coms)
 
 
 def joint_to_world_transforms(
@@ -44,23 +42,23 @@ def joint_to_world_transforms(
 ) -> Float[Array, "links 4 4"]:
     """Pose of each URDF link frame (which is its joint's frame) in the world."""
     if use_loops(tree, UNROLLED_FRAMES, q):
-        return placement.frames(tree, q, at_com=False)
+        return placement.frames(tree, q, at_inertial_origin=False)
     return pack([_rows(X) for X in link_frames(tree, joint_transforms(tree, q))], q)
 
 
 def link_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
-    """Pose of each link's centre-of-mass frame in the world; its axes are those of the link."""
+    """Pose of each link's `<inertial>` origin in the world; its axes are those of the link."""
     if use_loops(tree, UNROLLED_FRAMES, q):
-        return placement.frames(tree, q, at_com=True)
-    return pack([_rows(X) for X in com_frames(tree, q)], q)
+        return placement.frames(tree, q, at_inertial_origin=True)
+    return pack([_rows(X) for X in _frames_at(tree, q, tree.inertial_origins)], q)
 
 
 def link_world_poses(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[jax.Array, "links 7"]:
-    """[x, y, z, qw, qx, qy, qz] of each link's centre-of-mass frame."""
+    """[x, y, z, qw, qx, qy, qz] of each link's `<inertial>` origin, in the link's axes."""
     T = link_to_world_transforms(tree, q)
     return (
         jax.vmap(_pose)(T)
@@ -91,8 +89,8 @@ def frame_pose(
 def frame_jacobian(
     tree: KinematicTree, q: Float[Array, " joints"], link_idx: int
 ) -> Float[Array, "6 joints"]:
-    """[v; w] = J(q) q̇ of a link, in world axes: v of its centre of mass, w its angular velocity."""
-    return _jacobian(tree, q, link_idx, _com(tree, link_idx))
+    """[v; w] = J(q) q̇ of a link, in world axes: v of its `<inertial>` origin, w its turning."""
+    return _jacobian(tree, q, link_idx, _inertial_origin(tree, link_idx))
 
 
 def frame_jacobian_at(
@@ -108,8 +106,8 @@ def frame_jacobian_at(
 def frame_jacobian_dot_qd(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"], link_idx: int
 ) -> Float[Array, "6"]:
-    """J̇ q̇: acceleration [v̇; ẇ] of a link's centre of mass when q̈ = 0, in world axes."""
-    return _jacobian_dot_qd(tree, q, qd, link_idx, _com(tree, link_idx))
+    """J̇ q̇: acceleration [v̇; ẇ] of a link's `<inertial>` origin when q̈ = 0, in world axes."""
+    return _jacobian_dot_qd(tree, q, qd, link_idx, _inertial_origin(tree, link_idx))
 
 
 def frame_jacobian_dot_qd_at(
@@ -163,13 +161,19 @@ def _jacobian_dot_qd(
     return pack([*(R @ (motion.a + motion.A @ point_in_link)), *(R @ motion.w_dot)], q, qd)
 
 
-def _com(tree: KinematicTree, link_idx: int) -> Vector:
+def _inertial_origin(tree: KinematicTree, link_idx: int) -> Vector:
     if not 0 <= link_idx < tree.num_links:
         raise IndexError(
             f"{tree.name}: link_idx must be 0 to {tree.num_links - 1}, got {link_idx}. "
             "For a link by its name, the root or a merged one, use frame_jacobian_at."
         )
-    return Vector(unpack(tree.coms)[link_idx])
+    return Vector(unpack(tree.inertial_origins)[link_idx])
+
+
+def _frames_at(tree: KinematicTree, q: Array, points: Array) -> list[Frame]:
+    """A frame at one point of each link, along the link's axes."""
+    frames = link_frames(tree, joint_transforms(tree, q))
+    return [Frame(X.R, X.point(Vector(p))) for X, p in zip(frames, unpack(points), strict=True)]
 
 
 def _point_of_frame(

@@ -104,9 +104,9 @@ def link_masses(tree: KinematicTree, dtype: DTypeLike) -> MassMoments:
     return moments_about_origin(columns(tree.masses, dtype), com, inertia)
 
 
-def com_shifts(tree: KinematicTree, links: Links, dtype: DTypeLike) -> Frame:
-    """The frame of each centre of mass in its link: a shift."""
-    return Frame(IDENTITY, links.pose.R @ Vector(columns(tree.coms, dtype)))
+def inertial_frames(tree: KinematicTree, links: Links, dtype: DTypeLike) -> Frame:
+    """The frame of each inertial origin in its link: a shift."""
+    return Frame(IDENTITY, links.pose.R @ Vector(columns(tree.inertial_origins, dtype)))
 
 
 def needed_wrenches(
@@ -132,7 +132,7 @@ def wrenches_from_outside(
 ) -> Wrench:
     """The outer wrenches, moved from the centres of mass to the links' origins."""
     F = columns(F_ext, dtype)
-    return com_shifts(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
+    return inertial_frames(tree, links, dtype).wrench(Wrench(Vector(F[:3]), Vector(F[3:])))
 
 
 def inverse_dynamics(
@@ -183,7 +183,7 @@ def mass_matrix(tree: KinematicTree, q: Array) -> jax.Array:
     Ic = inward(tree_runs, join, jnp.zeros((4, 4), dtype), bodies, dtype)
     f, S = at_root(links, mass_columns(Ic, dtype).momentum(links.S))
     M = six_rows(f, tree.num_links, dtype).T @ six_rows(S, tree.num_links, dtype)
-    moves = ancestor_mask(tree)
+    moves = ancestor_mask(tree.parent_idxs)
     M = jnp.where(moves, M, jnp.where(moves.T, M.T, 0.0))
     return M + jnp.eye(tree.num_links, dtype=dtype) * jnp.asarray(tree.armature, dtype)[:, None]
 

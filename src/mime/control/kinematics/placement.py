@@ -112,13 +112,13 @@ def placed(tree: KinematicTree, q: Array, dtype: DTypeLike, tree_runs: Sequence[
     return Links(array, frame_from_matrix(x), Frame(IDENTITY, r), S)
 
 
-def frames(tree: KinematicTree, q: Array, at_com: bool) -> jax.Array:
+def frames(tree: KinematicTree, q: Array, at_inertial_origin: bool) -> jax.Array:
     """4x4 matrices of all links in the world."""
     dtype = common_dtype(tree, q)
     T = placed_arrays(tree, q, dtype, runs(tree.parent_idxs), 4)
-    if at_com:
-        com = tree.coms.astype(dtype)[:, None, :]
-        T = T.at[:, :, 3].add(jnp.sum(T[:, :, :3] * com, axis=2))
+    if at_inertial_origin:
+        origin = tree.inertial_origins.astype(dtype)[:, None, :]
+        T = T.at[:, :, 3].add(jnp.sum(T[:, :, :3] * origin, axis=2))
     return _square(T)
 
 
@@ -129,7 +129,7 @@ def tip_frame(tree: KinematicTree, q: Array, link_idx: int) -> jax.Array:
 
 
 def _slides(tree: KinematicTree) -> np.ndarray:
-    return np.equal(tree.joint_types, JOINT_TYPE_PRISMATIC).astype(float)
+    return np.equal(tree.joint_kinds, JOINT_TYPE_PRISMATIC).astype(float)
 
 
 def product(A: jax.Array, B: jax.Array) -> jax.Array:

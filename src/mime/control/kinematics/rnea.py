@@ -123,7 +123,7 @@ def rnea(
     """τ = M(q) q̈ + c(q, q̇) + g(q) - Σ J_iᵀ F_i: the torques that make the robot move so.
 
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
-    axes, at the link's centre of mass. Joint friction is not included; the armature is.
+    axes, at the link's own `<inertial>` origin. Joint friction is not included; the armature is.
     """
     if use_loops(tree, UNROLLED_TORQUES, q, qd, qdd):
         return in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext)
@@ -165,10 +165,10 @@ def unpack_wrenches(F_ext: Array) -> list[Wrench]:
     return [Wrench(Vector(row[:3]), Vector(row[3:])) for row in unpack(F_ext)]
 
 
-def wrench_at_link_origin(R_world: Matrix, com: Vector, wrench: Wrench) -> Wrench:
-    """A wrench in world axes at the centre of mass, seen in link axes at the link's origin."""
+def wrench_at_link_origin(R_world: Matrix, point: Vector, wrench: Wrench) -> Wrench:
+    """A wrench in world axes at a point of the link, seen in link axes at the link's origin."""
     force, moment = R_world.T @ wrench.force, R_world.T @ wrench.moment
-    return Wrench(force, moment + com.cross(force))
+    return Wrench(force, moment + point.cross(force))
 
 
 def _with_carried(own: Wrench, X: Frame, beyond: Wrench) -> Wrench:
@@ -193,8 +193,8 @@ def _wrenches_at_link_origins(
 ) -> list[Wrench]:
     R_world: list[Matrix] = []
     wrenches = []
-    for i, com in enumerate(unpack(tree.coms)):
+    for i, point in enumerate(unpack(tree.inertial_origins)):
         parent = tree.parent_idxs[i]
         R_world.append(X[i].R if parent < 0 else call(Matrix.__matmul__, R_world[parent], X[i].R))
-        wrenches.append(call(wrench_at_link_origin, R_world[i], Vector(com), F_ext[i]))
+        wrenches.append(call(wrench_at_link_origin, R_world[i], Vector(point), F_ext[i]))
     return wrenches

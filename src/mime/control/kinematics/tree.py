@@ -1,10 +1,11 @@
 """A robot as a value: which link hangs on which, and what each joint and link measures."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
@@ -68,7 +69,9 @@ class KinematicTree(eqx.Module):
     masses: Float[Array, " links"]
     """kg, fixed links included."""
     coms: Float[Array, "links 3"]
-    """m, centre of mass in the link's frame."""
+    """m, centre of mass in the link's frame, fixed links included."""
+    inertial_shifts: Float[Array, "links 3"]
+    """m, from there to the link's own URDF `<inertial>` origin: 0 where nothing was merged."""
     inertias: Float[Array, "links 3 3"]
     """kg·m², about the centre of mass, in the link's axes."""
 
@@ -99,7 +102,8 @@ class KinematicTree(eqx.Module):
     link_joint_names: tuple[str, ...] = eqx.field(static=True)
     """The joint above each link, mimicking ones included."""
     root_link_name: str = eqx.field(static=True)
-    joint_types: tuple[int, ...] = eqx.field(static=True)
+    joint_kinds: tuple[int, ...] = eqx.field(static=True)
+    """`joint_types`, as programs depend on it."""
     parent_idxs: tuple[int, ...] = eqx.field(static=True)
     """Parent link of each link; -1 is the root."""
     coordinate_idxs: tuple[int, ...] = eqx.field(static=True)
@@ -118,6 +122,19 @@ class KinematicTree(eqx.Module):
     @property
     def num_links(self) -> int:
         return len(self.link_names)
+
+    @property
+    def joint_types(self) -> Int[np.ndarray, " links"]:
+        """JOINT_TYPE_REVOLUTE, ... of the joint above each link."""
+        return np.array(self.joint_kinds)
+
+    @property
+    def inertial_origins(self) -> Float[Array, "links 3"]:
+        """m, the link's own `<inertial>` origin, in its frame.
+
+        External wrenches act there, and link poses and Jacobians are of that point.
+        """
+        return self.coms + self.inertial_shifts.astype(self.coms.dtype)
 
     @property
     def armature(self) -> Float[Array, " joints"]:
@@ -144,7 +161,7 @@ class KinematicTree(eqx.Module):
             mimics = "" if joint == coordinate else f", mimics {coordinate!r}"
             above = self.root_link_name if parent < 0 else self.link_names[parent]
             lines.append(
-                f"  {joint!r} ({kinds[self.joint_types[i]]}{mimics}): {above!r} -> "
+                f"  {joint!r} ({kinds[self.joint_kinds[i]]}{mimics}): {above!r} -> "
                 f"{self.link_names[i]!r}"
             )
         lines.append("  ignored: " + ("nothing" if not self.ignored else ""))
@@ -152,10 +169,13 @@ class KinematicTree(eqx.Module):
         return "\n".join(lines)
 
 
-def ancestor_mask(tree: KinematicTree) -> Bool[np.ndarray, "links links"]:
-    """mask[i, j] is true when the joint of link j moves link i: j is i, or carries it."""
-    mask = np.eye(tree.num_links, dtype=bool)
-    for i, parent in enumerate(tree.parent_idxs):
+def ancestor_mask(parent_idxs: Sequence[int] | np.ndarray) -> Bool[np.ndarray, "links links"]:
+    """mask[i, j] is true when the joint of link j moves link i: j is i, or carries it.
+
+    Parents come before their children, as in a tree's `parent_idxs`; -1 is the root.
+    """
+    mask = np.eye(len(parent_idxs), dtype=bool)
+    for i, parent in enumerate(parent_idxs):
         if parent >= 0:
             mask[i] |= mask[parent]
     return mask
@@ -172,7 +192,7 @@ def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
 
 def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
     """True when the joint above this link slides."""
-    return tree.joint_types[link_idx] == JOINT_TYPE_PRISMATIC
+    return tree.joint_kinds[link_idx] == JOINT_TYPE_PRISMATIC
 
 
 def joint_axes(tree: KinematicTree) -> list[Vector]:

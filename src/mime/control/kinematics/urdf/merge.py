@@ -33,6 +33,12 @@ class Body:
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
 
+    @property
+    def inertial_shift(self) -> np.ndarray:
+        """From the centre of mass to the moving link's own; 0 when that link has no mass."""
+        own = self.parts[0][0]
+        return own.com - self.com if own.mass > 0.0 else np.zeros(3)
+
 
 def build_tree(
     robot: Element,
@@ -73,6 +79,7 @@ def build_tree(
         mimic_offset=np.array([masters[body.joint.name][2] for body in bodies]),
         masses=np.array([body.mass for body in bodies]),
         coms=np.array([body.com for body in bodies]),
+        inertial_shifts=np.array([body.inertial_shift for body in bodies]),
         inertias=np.array([body.inertia for body in bodies]),
         joint_friction=np.array([j.damping for j in coordinates]),
         joint_coulomb_friction=np.array([j.friction for j in coordinates]),
@@ -88,7 +95,7 @@ def build_tree(
         link_names=tuple(body.joint.child for body in bodies),
         link_joint_names=tuple(body.joint.name for body in bodies),
         root_link_name=root,
-        joint_types=tuple(body.joint.kind for body in bodies),
+        joint_kinds=tuple(body.joint.kind for body in bodies),
         parent_idxs=tuple(body.parent_idx for body in bodies),
         coordinate_idxs=tuple(index[masters[body.joint.name][0].name] for body in bodies),
         frame_names=tuple(frames),

@@ -52,7 +52,7 @@ ROBOT_ARM_META = NodeMeta(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
         "Fixed base: base_pose_world is constant.",
         "Uniform gravity, given in world axes and rotated into the base.",
-        "External wrenches are in world axes, at each link's centre of mass (or at the tool tip).",
+        "External wrenches are in world axes, at each link's own <inertial> origin, or at the tool.",
         "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
         "A rotor behind a gear adds gear² times its inertia to the diagonal of M, no gyroscopics; "
         "behind a spring it spins by itself.",
@@ -87,7 +87,7 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
-        Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "COM frames"),
+        Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
         Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),
 )
@@ -115,7 +115,7 @@ class RobotArmNode(RobotArmParameters):
         return {
             "commanded_joint_torques": Input((n,), "N·m", 0.0, "additive", "tau_cmd, after gears"),
             "external_wrenches_per_link": Input(
-                (links, 6), "N, N·m", 0.0, "additive", "[F; M] in world axes at each link's COM"
+                (links, 6), "N, N·m", 0.0, "additive", "[F; M] in world axes at each <inertial> origin"
             ),
             "end_effector_wrench_world": Input(
                 (6,), "N, N·m", 0.0, "additive", "[F; M] in world axes at the tool tip"
@@ -126,7 +126,7 @@ class RobotArmNode(RobotArmParameters):
         n, e = self.tree.num_joints, len(self.elastic_joints)
         spec = {
             "end_effector_pose_world": Output((7,), "m", "tool tip [x y z qw qx qy qz]"),
-            "link_poses_world": Output((self.tree.num_links, 7), "m", "COM frame of each link"),
+            "link_poses_world": Output((self.tree.num_links, 7), "m", "<inertial> origin of each link"),
             "joint_angles": Output((n,), "rad", "q"),
             "joint_velocities": Output((n,), "rad/s", "q̇"),
             "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ + Jᵀ F_ext"),

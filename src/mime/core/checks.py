@@ -154,9 +154,7 @@ def _plain(unit: str) -> str:
 
 
 def _sources(
-    edges: list[Edge],
-    external: list[tuple[str, str]],
-    inputs: Mapping[str, Mapping[str, Input]],
+    edges: list[Edge], external: list[tuple[str, str]], inputs: Mapping[str, Mapping[str, Input]]
 ) -> list[Problem]:
     """A replacive input has one source at most."""
     problems = []

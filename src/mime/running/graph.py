@@ -111,14 +111,7 @@ class GraphManager:
         ]:
             raise GraphError(problems)
         self._groups.append(
-            CouplingGroup(
-                label,
-                tuple(nodes),
-                tolerance,
-                max_iterations,
-                acceleration,
-                method,
-            )
+            CouplingGroup(label, tuple(nodes), tolerance, max_iterations, acceleration, method)
         )
         self._running = None
 

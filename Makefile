@@ -43,7 +43,7 @@ test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the s
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
-	$(BIN)/mime verify
+	$(BIN)/mime verify --out docs/validation/benchmark_reports
 
 .venv-bench/.peers: pyproject.toml constraints.txt benchmarks/install.py
 	$(PYTHON) -m venv .venv-bench

@@ -100,7 +100,7 @@ def verify(capsys, tmp_path, monkeypatch):
 
 @pytest.fixture
 def reports(tmp_path):
-    return tmp_path / "docs" / "validation" / "benchmark_reports"
+    return tmp_path / "benchmark_reports"
 
 
 def stamps(folder):
@@ -171,6 +171,21 @@ def test_other_entries_stay_when_some_are_run_and_removed_ones_go_when_all_are(v
     assert "**2 of 3 pass.**" in (reports / "index.md").read_text(encoding="utf-8")
     verify([toy(900), toy(902)])
     assert list(read_results(reports)) == ["MIME-VER-900", "MIME-VER-902"]
+
+
+def test_reports_go_into_no_folder_of_documents_unless_told_so(verify, tmp_path):
+    (tmp_path / "docs" / "validation" / "benchmark_reports").mkdir(parents=True)
+    _, out, _ = verify([toy()])
+    assert "reports: benchmark_reports" in out
+    assert not any(path.is_file() for path in (tmp_path / "docs").rglob("*"))
+
+
+def test_a_slug_names_the_report_and_a_test_of_its_own_is_named_in_it(tmp_path):
+    made = toy(slug="spring_force", test="tests/test_spring.py::test_force")
+    write_verdict(judge(made), tmp_path)
+    page = (tmp_path / "mime_ver_900_spring_force.md").read_text(encoding="utf-8")
+    assert "| tested by | `tests/test_spring.py::test_force` |" in page
+    assert "| type | analytic, Mode 2 (independent) |" in page
 
 
 def test_a_new_title_takes_the_old_report_away(tmp_path):
@@ -296,7 +311,7 @@ def test_the_command_tells_an_unknown_benchmark_with_2(verify):
 def test_list_shows_the_benchmarks(capsys, monkeypatch):
     monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
     main(["list", "benchmarks"])
-    assert "MIME-VER-100  Speed after a torque step" in capsys.readouterr().out
+    assert "MIME-VER-100  MotorNode Step Response (Torque Mode, No Load)" in capsys.readouterr().out
 
 
 def test_a_package_plugs_its_benchmarks_in_and_a_broken_one_is_warned_of(monkeypatch):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mime.verification.benchmark import Benchmark
 
-REPORTS = Path("docs/validation/benchmark_reports")
+REPORTS = Path("benchmark_reports")
 
 
 def verify(

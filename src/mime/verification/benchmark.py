@@ -108,11 +108,21 @@ class Benchmark:
     """What the truth is: "analytic", "independent code", "published figures", ..."""
     needs: tuple[str, ...] = ()
     """Packages beyond MIME's own dependencies, by the names they are imported with."""
+    slug: str = ""
+    """The end of the report's name; the title's words unless given."""
+    test: str = ""
+    """A test of its own, besides `mime verify`: the path and name that pytest takes."""
 
     @property
     def id(self) -> str:
         """MIME-VER-100"""
         return f"MIME-VER-{self.number}"
+
+    @property
+    def report(self) -> str:
+        """mime_ver_100_motor_step_response.md"""
+        words = self.slug or re.sub(r"[^a-z0-9]+", "_", self.title.lower()).strip("_")
+        return f"mime_ver_{self.number}_{words}.md"
 
     @property
     def configuration(self) -> dict[str, object]:
@@ -182,6 +192,8 @@ def benchmark(
     node_id: str | None = None,
     kind: str = "analytic",
     needs: tuple[str, ...] = (),
+    slug: str = "",
+    test: str = "",
 ) -> Callable[[Callable[..., Iterator[Finding]]], Benchmark]:
     """Register the decorated generator.
 
@@ -195,7 +207,10 @@ def benchmark(
                 f"MIME-VER-{number} is already '{REGISTRY[number].title}'; '{title}' needs its own"
             )
         algorithm = node_id or subject.meta.id  # type: ignore[attr-defined]
-        made = Benchmark(number, title, subject, Fault.of(fault), measure, algorithm, kind, needs)
+        mistake = Fault.of(fault)
+        made = Benchmark(
+            number, title, subject, mistake, measure, algorithm, kind, needs, slug, test
+        )
         if absent := [section for section, words in made.text.items() if not words]:
             raise ValueError(f"{made.id} '{title}': its docstring lacks {quoted(absent)}")
         REGISTRY[number] = made

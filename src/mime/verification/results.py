@@ -6,7 +6,6 @@ run finds what the last one found, the entry keeps its date and no file changes.
 
 import json
 import platform
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -84,13 +83,12 @@ def forget_others(known: Iterable[Benchmark], folder: Path) -> None:
 def entry_of(verdict: Verdict) -> Entry:
     """What `results.json` keeps of a benchmark."""
     sound, benchmark = verdict.sound, verdict.sound.benchmark
-    slug = re.sub(r"[^a-z0-9]+", "_", benchmark.title.lower()).strip("_")
     return {
         "number": benchmark.number,
         "title": benchmark.title,
         "subject": import_path(benchmark.subject),
         "algorithm": benchmark.node_id,
-        "report": f"mime_ver_{benchmark.number}_{slug}.md",
+        "report": benchmark.report,
         "passed": verdict.passed,
         "measurements": [_measured(m) | {"why": m.why} for m in sound.measurements],
         "convergences": [_converged(c) for c in sound.convergences],

@@ -85,7 +85,14 @@ def _reversed_axes(Arm):
     return build
 
 
-@benchmark(120, "Forward kinematics in the plane", RobotArmNode, _reversed_axes)
+@benchmark(
+    120,
+    "Forward kinematics in the plane",
+    RobotArmNode,
+    _reversed_axes,
+    slug="robot_arm_fk",
+    test="tests/verification/test_robot_arm.py::test_ver120_forward_kinematics",
+)
 def forward_kinematics(Arm, *, setup=SETUP, tool_offset_m=0.2, configurations=50):
     """p_tip = Σ l_j (cos a_j, sin a_j),   a_j = q_1 + ... + q_j
 
@@ -137,7 +144,15 @@ def _no_parallel_axes(mass_matrix):
     return wrong
 
 
-@benchmark(121, "Mass matrix in the plane", mass_matrix, _no_parallel_axes, node_id="MIME-NODE-102")
+@benchmark(
+    121,
+    "Mass matrix in the plane",
+    mass_matrix,
+    _no_parallel_axes,
+    node_id="MIME-NODE-102",
+    slug="robot_arm_mass_matrix",
+    test="tests/verification/test_robot_arm.py::test_ver121_mass_matrix",
+)
 def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
     """M = Σ m_i J_iᵀ J_i + Σ I_i S_iᵀ S_i
 
@@ -182,6 +197,8 @@ def _upward_gravity(forward_dynamics):
     forward_dynamics,
     _upward_gravity,
     node_id="MIME-NODE-102",
+    slug="robot_arm_free_fall",
+    test="tests/verification/test_robot_arm.py::test_ver122_free_fall",
 )
 def released(forward_dynamics, *, setup=SETUP, states=200, deviation_of_velocities_rad_per_s=1.0):
     """q̈ = -M(q)⁻¹ (c(q, q̇) + g(q))

@@ -50,7 +50,14 @@ def _errors(Arm, kp: Any, kd: Any, sine: tuple[Any, ...], dt: float, steps: int)
     return np.asarray(q - wanted)
 
 
-@benchmark(123, "Gravity torques hold the arm", RobotArmNode, scaled("gravity_world", -1.0))
+@benchmark(
+    123,
+    "Gravity torques hold the arm",
+    RobotArmNode,
+    scaled("gravity_world", -1.0),
+    slug="robot_arm_gravity_hold",
+    test="tests/verification/test_robot_arm.py::test_ver123_gravity_hold",
+)
 def held(Arm, *, setup=SETUP, timestep_s=1e-3, steps=2000, start_rad=(0.4, -0.7, 0.5)):
     """tau = g(q)   =>   q(t) = q(0)
 
@@ -71,6 +78,8 @@ def held(Arm, *, setup=SETUP, timestep_s=1e-3, steps=2000, start_rad=(0.4, -0.7,
     RobotArmNode,
     scaled("gravity_world", -1.0),
     kind="requirement",
+    slug="robot_arm_pd_tracking",
+    test="tests/verification/test_robot_arm.py::test_ver124_pd_tracking",
 )
 def tracks(
     Arm,

@@ -55,6 +55,8 @@ def cli(capsys, tmp_path, monkeypatch):
 def test_the_version_is_printed(cli):
     assert run("--version").stdout == f"mime {mime.__version__}\n"
     assert cli("--version") == cli("version") == (0, f"mime {mime.__version__}\n", "")
+    assert cli("-V") == cli("--version")
+    assert "--version" in cli("--help")[1]
 
 
 def test_the_cache_can_be_seen_and_cleared(cli, tmp_path, monkeypatch):
@@ -71,8 +73,17 @@ def test_the_cache_can_be_seen_and_cleared(cli, tmp_path, monkeypatch):
 def test_a_wrong_command_is_answered_without_a_traceback():
     result = run("cach")
     assert result.returncode == 2
-    assert "Traceback" not in result.stderr
-    assert "cache" in result.stderr + result.stdout
+    assert result.stderr.startswith("there is no command 'cach' (did you mean 'cache'?). The ")
+
+
+@pytest.mark.parametrize("words", [["run", "--help"], ["list", "nodes"], ["--version"]])
+def test_a_reader_that_leaves_early_ends_the_command_without_a_word(words):
+    command = [sys.executable, "-c", "from mime.cli import main; main()", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode in (141, 1)  # as shells say of a broken pipe; 1 from a table of rich
 
 
 def test_a_run_writes_its_results_and_one_page_that_needs_no_other_file(cli, tmp_path):

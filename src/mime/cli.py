@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import mime
-from mime.commands import FAILED, INTERRUPTED, MISTAKE, OK, RunFailedError, UserMistakeError
+from mime._text import nearest
+from mime.commands import (
+    BROKEN_PIPE,
+    FAILED,
+    INTERRUPTED,
+    MISTAKE,
+    OK,
+    RunFailedError,
+    UserMistakeError,
+)
 from mime.scenarios.source import ScenarioError
 from mime.xla.cache import cache_bytes, cache_folder, clear_cache, enable_compilation_cache
 
@@ -15,14 +24,22 @@ from mime.xla.cache import cache_bytes, cache_folder, clear_cache, enable_compil
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the `mime` command. Ends with `SystemExit` unless all went well."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words == ["--version"]:
-        version()
-        return
-    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: no window system is asked
-    enable_compilation_cache()
-    code = _guarded(words, debug="--debug" in words)
+    try:
+        try:
+            code = version() if words in (["--version"], ["-V"]) else _run(words)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # who reads has seen enough, as in `mime list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python says it again
+        code = BROKEN_PIPE
     if code != OK:
         sys.exit(code)
+
+
+def _run(words: list[str]) -> int:
+    os.environ.setdefault("MPLBACKEND", "Agg")  # pictures are files: no window system is asked
+    enable_compilation_cache()
+    return _guarded(words, debug="--debug" in words)
 
 
 def cache(clear: bool = False) -> int:
@@ -80,10 +97,18 @@ def _dispatch(words: Sequence[str]) -> int:
     """Run the command that the words name; its exit code."""
     import tyro
 
+    commands = _commands()
+    if words and not words[0].startswith("-") and words[0] not in commands:
+        near = nearest(words[0], commands)
+        raise UserMistakeError(
+            f"there is no command {words[0]!r}{near}. The commands are {', '.join(commands)}; "
+            "`mime --help` says what they do."
+        )
     return tyro.extras.subcommand_cli_from_dict(
-        _commands(),
+        commands,
         prog="mime",
-        description="Simulate electromechanical robots from scenario files.",
+        description="Simulate electromechanical robots from scenario files. "
+        "`mime --version` or `mime -V` prints the version.",
         args=list(words),
         config=(tyro.conf.FlagCreatePairsOff,),
     )
@@ -95,6 +120,8 @@ def _guarded(words: list[str], debug: bool) -> int:
         with warnings.catch_warnings():
             setattr(warnings, "showwarning", _show_warning)  # noqa: B010  mypy forbids the plain way
             return _dispatch(words)
+    except BrokenPipeError:
+        raise
     except (KeyboardInterrupt, ScenarioError, UserMistakeError, RunFailedError, OSError) as error:
         if debug:
             raise

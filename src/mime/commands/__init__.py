@@ -1,7 +1,7 @@
 """The subcommands of `mime`, one per file. Each returns its exit code."""
 
-OK, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
-"""All well; a run that failed; a user's mistake; Ctrl-C."""
+OK, FAILED, MISTAKE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
+"""All well; a run that failed; a user's mistake; Ctrl-C; a reader of the output that left."""
 
 
 class UserMistakeError(ValueError):

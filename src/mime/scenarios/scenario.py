@@ -84,6 +84,9 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
 
     Raises `ScenarioError` with every problem found: file, line, key, got, expected. A scenario is
     data: nothing in it is executed.
+
+    In a run of it, an input (a `csv` row, say) of time t drives the step that begins at t, and a
+    recorded sample is the state *after* its step: its first is that at the end of the first step.
     """
     file = Path(path)
     try:

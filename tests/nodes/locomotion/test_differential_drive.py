@@ -9,6 +9,7 @@ import pytest
 
 from compiling import QUICK
 from mime.core.problem import InputError, ParameterError
+from mime.nodes.locomotion import centre_of_curvature, radius_of_curvature
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose, move_along_arc, sinc
 from mime.running.graph import GraphManager
@@ -328,3 +329,38 @@ def test_what_cannot_be_is_refused(changes, message):
 def test_an_input_of_the_other_model_is_refused():
     with pytest.raises(InputError, match="has no input 'left_wheel_torque'"):
         kinematic().update(kinematic().initial_state(), {"left_wheel_torque": 1.0}, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("pose", "radius", "centre"),
+    [
+        # Smartmouse's notes round the first to (1, 1).
+        ((4.8, 2.0, np.radians(105.0)), 4.0, (0.9362966949, 0.9647238196)),
+        ((0.0, 1.0, 0.0), -1.0, (0.0, 0.0)),
+    ],
+)
+def test_the_centre_of_curvature_is_that_of_both_worked_examples(pose, radius, centre):
+    found = centre_of_curvature(PlanarPose(*pose), radius)
+    np.testing.assert_allclose(found, centre, atol=1e-9)
+
+
+def test_the_radius_of_curvature_is_infinite_on_a_straight_and_zero_in_a_spin():
+    assert radius_of_curvature(1.0, 1.0, W) == np.inf
+    assert radius_of_curvature(0.3, -0.3, W) == 0.0
+    assert radius_of_curvature(0.2, 0.1, W) == pytest.approx(1.5 * W)  # clockwise: to the right
+    assert radius_of_curvature(0.1, 0.2, W) == pytest.approx(-1.5 * W)
+
+
+def test_an_arc_is_a_rotation_about_the_centre_of_curvature():
+    rng = np.random.default_rng(5)
+    for x, y, heading, v_l, v_r, dt in rng.uniform(-2.0, 2.0, (20, 6)):
+        pose = PlanarPose(x, y, heading)
+        c = np.array(centre_of_curvature(pose, radius_of_curvature(v_l, v_r, W)))
+        turn = (v_l - v_r) / W * dt
+        cos, sin = np.cos(turn), np.sin(turn)
+        expected = c + np.array([[cos, -sin], [sin, cos]]) @ (np.array([x, y]) - c)
+        velocity = BodyVelocity((v_l + v_r) / 2, 0.0, (v_l - v_r) / W)
+        found = move_along_arc(pose, velocity, dt)
+        # The centre may be metres away, where a rounding of 1e-16 becomes 1e-15.
+        np.testing.assert_allclose(found[:2], expected, atol=1e-12)
+        assert found.heading == pytest.approx(heading + turn)

@@ -122,6 +122,8 @@ class DifferentialDriveNode(Node):
         implementation=(
             Mapped("x, y, theta", f"{_HERE}.rolling.move_along_arc"),
             Mapped("sinc", f"{_HERE}.rolling.sinc"),
+            Mapped("R", f"{_HERE}.rolling.radius_of_curvature"),
+            Mapped("x_ICC, y_ICC", f"{_HERE}.rolling.centre_of_curvature"),
             Mapped("v, u, omega, F", f"{_HERE}.tyres.roll"),
             Mapped("d", f"{_HERE}.wall_contact.find_contacts"),
             Mapped("N", f"{_HERE}.wall_contact.push_out"),

@@ -64,3 +64,18 @@ def move_along_arc(pose: PlanarPose, velocity: BodyVelocity, dt: Any) -> PlanarP
         pose.y + chord * (v * sin + u * cos),
         pose.heading + w * dt,
     )
+
+
+def radius_of_curvature(left_speed: Any, right_speed: Any, track_width: Any) -> Any:
+    """R = W (v_r + v_l) / (2 (v_l - v_r)): from the axle's midpoint to the centre it turns about.
+
+    Positive when the centre lies to the right, infinite on a straight, 0 in a spin, NaN at rest.
+    Nothing in MIME moves by it: `move_along_arc` needs no such division.
+    """
+    return track_width * (right_speed + left_speed) / (2.0 * jnp.subtract(left_speed, right_speed))
+
+
+def centre_of_curvature(pose: PlanarPose, radius: Any) -> tuple[Any, Any]:
+    """(x - R sin(theta), y + R cos(theta)): the point about which a body of that pose turns."""
+    x, y, heading = pose
+    return x - radius * jnp.sin(heading), y + radius * jnp.cos(heading)

@@ -1,5 +1,7 @@
 """Whoever adds a node: it is listed, public, has its page, and its metadata is whole."""
 
+import re
+import runpy
 from pathlib import Path
 
 import mime
@@ -9,7 +11,12 @@ from mime import Effect, Scalar, effect, option, parameter
 from mime.reporting.node_sheet import example_node, markdown, node_sheet
 from mime.scenarios.node_types import own_types
 
-GUIDES = Path(__file__).parents[2] / "docs" / "algorithm_guide" / "nodes"
+ROOT = Path(__file__).parents[2]
+GUIDES = ROOT / "docs" / "algorithm_guide" / "nodes"
+
+
+def _text(path):
+    return path.read_text(encoding="utf-8")
 
 
 def test_the_registry_knows_every_node():
@@ -23,6 +30,29 @@ def test_every_node_is_a_public_name():
 def test_every_node_has_a_guide():
     guides = "\n".join(page.read_text(encoding="utf-8") for page in GUIDES.glob("*.md"))
     assert [cls for cls in every_node_type() if cls.meta.id not in guides] == []
+
+
+def test_every_guide_ends_with_what_its_nodes_declare():
+    renewed = runpy.run_path(str(ROOT / "tools" / "guide_pages.py"))["renewed"]
+    old = [page.name for page in GUIDES.glob("*.md") if renewed(text := _text(page)) != text]
+    assert old == [], "write them anew: python tools/guide_pages.py"
+
+
+def test_every_node_cites_the_bibliography_and_its_changelog_ends_with_its_version():
+    known = re.findall(r"^@\w+\{(\w+),", _text(ROOT / "docs" / "bibliography.bib"), re.MULTILINE)
+    assert len(set(known)) == len(known)
+    for cls in every_node_type():
+        cited = re.findall(r"\[@(\w+)\]", " ".join(cls.meta.references))
+        assert cited, cls
+        assert set(cited) <= set(known), cls
+        assert cls.meta.changelog[-1][0] == cls.meta.version, cls
+        assert f"version {cls.meta.version}" in markdown(node_sheet(cls))
+
+
+def test_a_sheet_says_how_a_node_was_verified_and_where_it_works():
+    page = markdown(node_sheet(Rotor))
+    assert "Verification: Mode 2 (independent)" in page
+    assert "Operating context: External apparatus in the laboratory" in page
 
 
 def test_every_node_agrees_with_its_metadata():

@@ -41,7 +41,10 @@ def test_mass_bias_acceleration_and_centres_of_mass_agree(arm, seed):
         "mass matrix": (kin.mass_matrix(tree, q), M[np.ix_(order, order)]),
         "bias": (kin.nonlinear_bias(tree, q, qd, GRAVITY), data.qfrc_bias[order]),
         "acceleration": (kin.forward_dynamics(tree, q, qd, tau, GRAVITY), data.qacc[order]),
-        "centres": (T[:, :3, 3] + np.einsum("ijk,ik->ij", T[:, :3, :3], tree.coms), data.xipos[bodies]),
+        "centres": (
+            T[:, :3, 3] + np.einsum("ijk,ik->ij", T[:, :3, :3], tree.coms),
+            data.xipos[bodies],
+        ),
     }
     for what, (ours, theirs) in pairs.items():
         scale = np.max(np.abs(theirs))

@@ -17,7 +17,7 @@ IDENTITY = np.array([0.0, 0, 0, 1, 0, 0, 0])
 
 
 def motor(dt=DT, **changes):
-    values = dict(inertia_kg_m2=J, kt_n_m_per_a=K, r_ohm=R, l_henry=L, damping_n_m_s=B)
+    values = {"inertia_kg_m2": J, "kt_n_m_per_a": K, "r_ohm": R, "l_henry": L, "damping_n_m_s": B}
     return MotorNode("motor", dt, **values | changes)
 
 

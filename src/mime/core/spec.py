@@ -142,6 +142,15 @@ class Mapped:
     note: str = ""
 
 
+INDEPENDENT = (
+    "Mode 2 (independent): against closed forms and other codes, none of which shares code with it."
+)
+LABORATORY = (
+    "External apparatus in the laboratory: in no anatomical compartment, in no contact with a "
+    "patient; no clinical claim."
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class NodeMeta:
     """What an element computes, how, under which assumptions, and where that was checked."""
@@ -157,13 +166,19 @@ class NodeMeta:
     validated_ranges: tuple[ValidatedRange, ...]
     references: tuple[str, ...]
     implementation: tuple[Mapped, ...]
+    verification_mode: str = INDEPENDENT
+    """How it was checked."""
+    operating_context: str = LABORATORY
+    """Where the real thing works."""
+    changelog: tuple[tuple[str, str, str], ...] = ()
+    """Version, date and change, oldest first."""
 
     def problems(self) -> list[str]:
-        """Fields left empty."""
+        """Fields left empty that have no default."""
         return [
             f"meta.{field.name} is empty"
             for field in dataclasses.fields(self)
-            if getattr(self, field.name) in ("", (), None)
+            if field.default is dataclasses.MISSING and getattr(self, field.name) in ("", (), None)
         ]
 
 

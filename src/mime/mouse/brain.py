@@ -106,10 +106,12 @@ class MouseBrainNode(Node):
             "Range sensors that see the walls of the cell ahead from its edge are needed.",
         ),
         validated_ranges=(ValidatedRange("timestep", 1e-3, 2e-3, "s", "in 100 random mazes"),),
+        changelog=(("1.0.0", "2026-11-16", "First version."),),
         references=(
-            "Kanayama, Y. et al. (1990). A stable tracking control method for an autonomous mobile "
-            "robot. IEEE ICRA.",
-            "Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics. MIT Press.",
+            "[@Kanayama1990] Kanayama, Y. et al. (1990). A stable tracking control method for an "
+            "autonomous mobile robot. IEEE ICRA.",
+            "[@Thrun2005] Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics. MIT "
+            "Press.",
         ),
         implementation=(
             Mapped("x, y, theta, k", "mime.mouse.estimator.correct"),

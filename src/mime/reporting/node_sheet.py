@@ -69,6 +69,8 @@ def node_sheet(cls: type[Node]) -> NodeSheet:
         tables.append(SheetTable("validated for", ("name", "unit", "from", "to", "note"), ranges))
         mapped = [(entry.term, entry.function, entry.note) for entry in cls.meta.implementation]
         tables.append(SheetTable("implementation", ("term", "function", "note"), mapped))
+        headings = ("version", "date", "change")
+        tables.append(SheetTable("changelog", headings, cls.meta.changelog))
     note = "" if example else "Inputs, fluxes and state depend on the parameters."
     shown = [table for table in tables if table.rows]
     return NodeSheet(cls.__name__, cls.__module__, cls.meta, shown, note)
@@ -80,17 +82,47 @@ def markdown(sheet: NodeSheet) -> str:
     lines = [f"# {sheet.name}", ""]
     if meta:
         lines += [meta.summary, "", f"{meta.id}, version {meta.version}, {meta.stability}.", ""]
+        lines += _standing(meta)
     lines += [f"`from {_public(sheet)} import {sheet.name}`", "", sheet.note, ""]
     for table in sheet.tables:
-        lines += [f"## {table.title.capitalize()}", "", _line(table.headings)]
-        lines.append(_line(["---"] * len(table.headings)))
-        lines += [_line(map(_cell, table.headings, row)) for row in table.rows]
-        lines.append("")
+        lines += [f"## {table.title.capitalize()}", "", *_rows(table)]
     for title in LISTS if meta else ():
         lines += [f"## {title.capitalize()}", ""]
         for text in getattr(meta, title):
             lines += [f"$$ {text} $$" if _is_formula(title, text) else f"- {_escaped(text)}", ""]
     return "\n".join(lines)
+
+
+def guide_end(classes: Sequence[type[Node]]) -> str:
+    """The last sections of a guide: what its nodes declare, so that it is typed once."""
+    lines: list[str] = []
+    for cls in classes:
+        sheet, meta = node_sheet(cls), cls.meta
+        assert meta is not None, "a node that has a guide has metadata"
+        of = f" of {cls.__name__}" if len(classes) > 1 else ""
+        tables = {table.title: table for table in sheet.tables}
+        lines += [f"## Implementation{of}", "", *_rows(tables["implementation"])]
+        lines += [f"## Verification mode and operating context{of}", "", *_standing(meta)]
+        lines += [f"## References{of}", ""]
+        lines += [*(f"- {_escaped(text)}" for text in meta.references), ""]
+        lines += [f"## Changelog{of}", "", *_rows(tables["changelog"])]
+    lines += ["Keys in brackets are those of [bibliography.bib](../../bibliography.bib)."]
+    return "\n".join(lines) + "\n"
+
+
+def _standing(meta: NodeMeta) -> list[str]:
+    """How a node was verified and where it works, as paragraphs."""
+    lines = (
+        f"Verification: {meta.verification_mode}",
+        f"Operating context: {meta.operating_context}",
+    )
+    return [text for line in lines for text in (_escaped(line), "")]
+
+
+def _rows(table: SheetTable) -> list[str]:
+    """A table as lines of Markdown."""
+    lines = [_line(table.headings), _line(["---"] * len(table.headings))]
+    return [*lines, *(_line(map(_cell, table.headings, row)) for row in table.rows), ""]
 
 
 def _public(sheet: NodeSheet) -> str:

@@ -7,6 +7,9 @@ from mime.reporting.numbers import number
 from mime.verification.benchmark import Benchmark
 
 Entry = Mapping[str, Any]
+MODE_2 = ", Mode 2 (independent)"
+WITHIN = ("symmetry", "self-consistency")
+"""Kinds of truth that the subject gives itself; every other is independent of it."""
 
 
 def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str:
@@ -24,7 +27,7 @@ def report_page(benchmark: Benchmark, entry: Entry, plots: Sequence[str]) -> str
                 ("date", entry["date"]),
                 ("under test", f"`{entry['subject']}`"),
                 ("algorithm", entry["algorithm"]),
-                ("type", f"{benchmark.kind}, Mode 2 (independent)"),
+                ("type", benchmark.kind + ("" if benchmark.kind in WITHIN else MODE_2)),
                 ("measured by", f"`{code}`"),
                 *([("tested by", f"`{benchmark.test}`")] if benchmark.test else []),
             ],

@@ -57,9 +57,11 @@ ELASTIC_JOINT_META = NodeMeta(
         ValidatedRange("inserted_inertia_kg_m2", 1e-7, 5e-2, "kg·m²"),
         ValidatedRange("timestep", 1e-4, 1e-1, "s", "exact, against the matrix exponential"),
     ),
+    changelog=(("1.0.0", "2026-11-16", "First version."),),
     references=(
-        "Vigne, M. (2020). A note on the model used by Jiminy to simulate flexibilities.",
-        "Spong, M. W. (1987). Modeling and control of elastic joint robots. "
+        "[@Vigne2020] Vigne, M. (2020). A note on the model used by Jiminy to simulate "
+        "flexibilities.",
+        "[@Spong1987] Spong, M. W. (1987). Modeling and control of elastic joint robots. "
         "J. Dyn. Sys., Meas., Control 109(4).",
     ),
     implementation=(

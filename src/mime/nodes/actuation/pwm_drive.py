@@ -55,9 +55,10 @@ class PwmDriveNode(Node):
         validated_ranges=(
             ValidatedRange("frequency_hz", 1e3, 1e5, "Hz", "ripple against its closed form"),
         ),
+        changelog=(("1.0.0", "2026-11-15", "First version."),),
         references=(
-            "Mohan, N., Undeland, T. M., Robbins, W. P. (2003). Power Electronics. Full-bridge "
-            "converters, bipolar and unipolar switching.",
+            "[@Mohan2003] Mohan, N., Undeland, T. M., Robbins, W. P. (2003). Power Electronics. "
+            "Full-bridge converters, bipolar and unipolar switching.",
         ),
         implementation=(
             Mapped("V_n", "mime.nodes.actuation.pwm_drive.PwmDriveNode.compute_boundary_fluxes"),

@@ -233,9 +233,10 @@ class JointPDNode(_JointController):
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,
+        changelog=(("1.0.0", "2026-11-15", "First version."),),
         references=(
-            "Takegaki, M., Arimoto, S. (1981). A new feedback method for dynamic control of "
-            "manipulators. J. Dyn. Sys. Meas. Control 103(2).",
+            "[@Takegaki1981] Takegaki, M., Arimoto, S. (1981). A new feedback method for dynamic "
+            "control of manipulators. J. Dyn. Sys. Meas. Control 103(2).",
         ),
         implementation=(
             Mapped("tau", "mime.nodes.control.joint_controllers.pd_with_gravity_compensation"),
@@ -277,9 +278,11 @@ class ComputedTorqueNode(_JointController):
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,
+        changelog=(("1.0.0", "2026-11-15", "First version."),),
         references=(
-            "Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics: Modelling, "
-            "Planning and Control. Springer. Section 8.5.2, inverse dynamics control.",
+            "[@Siciliano2009] Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). "
+            "Robotics: Modelling, Planning and Control. Springer. Section 8.5.2, inverse dynamics "
+            "control.",
         ),
         implementation=(
             Mapped("tau", "mime.nodes.control.joint_controllers.computed_torque"),

@@ -55,9 +55,10 @@ class JointTrajectoryNode(Node):
             ValidatedRange("num_joints", 1, 7, ""),
             ValidatedRange("velocity_limits_rad_per_s", 0.05, 10.0, "rad/s"),
         ),
+        changelog=(("1.0.0", "2026-11-15", "First version."),),
         references=(
-            "Biagiotti, L., Melchiorri, C. (2008). Trajectory Planning for Automatic Machines and "
-            "Robots. Springer. Section 3.4, double-S velocity profile.",
+            "[@Biagiotti2008] Biagiotti, L., Melchiorri, C. (2008). Trajectory Planning for "
+            "Automatic Machines and Robots. Springer. Section 3.4, double-S velocity profile.",
         ),
         implementation=(
             Mapped("x_i", "mime.control.s_curve.s_curve"),

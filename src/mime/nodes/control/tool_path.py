@@ -65,9 +65,11 @@ class ToolPathNode(Node):
             ValidatedRange("num_joints", 3, 6, ""),
             ValidatedRange("speed_m_per_s", 0.02, 0.5, "m/s"),
         ),
+        changelog=(("1.0.0", "2026-11-16", "First version."),),
         references=(
-            "Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics: Modelling, "
-            "Planning and Control. Springer. Section 4.3, operational space trajectories.",
+            "[@Siciliano2009] Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). "
+            "Robotics: Modelling, Planning and Control. Springer. Section 4.3, operational space "
+            "trajectories.",
         ),
         implementation=(
             Mapped("p(s), q(s)", "mime.control.tool_path.tool_path"),

@@ -113,11 +113,13 @@ class DifferentialDriveNode(Node):
             ValidatedRange("wall_stiffness_n_per_m", 1e3, 1e6, "N/m", "stable"),
             ValidatedRange("friction_coefficient", 0.1, 2.0, ""),
         ),
+        changelog=(("1.0.0", "2026-11-16", "First version."),),
         references=(
-            "Mitrano, P. (2018). Dynamics equations for Smartmouse. (Its equation 34 has the wrong "
-            "sign: facing south increases the row.)",
-            "Stewart, D. E., Trinkle, J. C. (1996). An implicit time-stepping scheme for rigid "
-            "body dynamics with inelastic collisions and Coulomb friction. IJNME 39(15).",
+            "[@Mitrano2018] Mitrano, P. (2018). Dynamics equations for Smartmouse. (Its equation "
+            "34 has the wrong sign: facing south increases the row.)",
+            "[@Stewart1996] Stewart, D. E., Trinkle, J. C. (1996). An implicit time-stepping "
+            "scheme for rigid body dynamics with inelastic collisions and Coulomb friction. IJNME "
+            "39(15).",
         ),
         implementation=(
             Mapped("x, y, theta", f"{_HERE}.rolling.move_along_arc"),

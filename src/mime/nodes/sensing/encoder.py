@@ -38,8 +38,10 @@ class EncoderNode(Node):
             "The gradient of a count is zero; straight_through=True gives that of the angle.",
         ),
         validated_ranges=(ValidatedRange("ticks_per_turn", 1.0, 65536.0, "1/turn"),),
+        changelog=(("1.0.0", "2026-11-15", "First version."),),
         references=(
-            "Petrella, R. et al. (2007). Speed measurement algorithms for encoders: a review.",
+            "[@Petrella2007] Petrella, R. et al. (2007). Speed measurement algorithms for "
+            "encoders: a review.",
         ),
         implementation=(
             Mapped("k", "mime.nodes.sensing.encoder.EncoderNode.update"),

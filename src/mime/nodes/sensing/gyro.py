@@ -49,9 +49,10 @@ class GyroNode(Node):
             "The gradient of a quantised rate is 0; straight_through=True gives that of the rate.",
         ),
         validated_ranges=(ValidatedRange("bandwidth_hz", 1.0, 1000.0, "Hz", "step response"),),
+        changelog=(("1.0.0", "2026-11-16", "First version."),),
         references=(
-            "IEEE Std 952-1997. Specification format guide and test procedure for single-axis "
-            "interferometric fiber optic gyros, annex C.",
+            "[@IEEE952] IEEE Std 952-1997. Specification format guide and test procedure for "
+            "single-axis interferometric fiber optic gyros, annex C.",
         ),
         implementation=(
             Mapped("w_f, b_n, nu", f"{_HERE}.update"),

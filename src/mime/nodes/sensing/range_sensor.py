@@ -71,11 +71,14 @@ class RangeSensorNode(Node):
             ValidatedRange("max_range_m", 0.15, 2.0, "m", "against all boxes of the maze"),
             ValidatedRange("wall_thickness_m", 0.012, 0.05, "m"),
         ),
+        changelog=(("1.0.0", "2026-11-16", "First version."),),
         references=(
-            "Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics, chapter 6. MIT Press.",
-            "Amanatides, J., Woo, A. (1987). A fast voxel traversal algorithm for ray tracing.",
-            "Benet, G. et al. (2002). Using infrared sensors for distance measurement in mobile "
-            "robots. Robotics and Autonomous Systems 40(4).",
+            "[@Thrun2005] Thrun, S., Burgard, W., Fox, D. (2005). Probabilistic Robotics, chapter "
+            "6. MIT Press.",
+            "[@Amanatides1987] Amanatides, J., Woo, A. (1987). A fast voxel traversal algorithm "
+            "for ray tracing.",
+            "[@Benet2002] Benet, G. et al. (2002). Using infrared sensors for distance "
+            "measurement in mobile robots. Robotics and Autonomous Systems 40(4).",
         ),
         implementation=(
             Mapped("d", f"{_HERE}.ray_casting.cast_direction"),

@@ -11,7 +11,7 @@ from mime.core.node import Node, Scalar, State
 from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import Problem
-from mime.core.spec import Mapped, NodeMeta, ValidatedRange, effect, option, parameter
+from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange, effect, option, parameter
 from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.limits import Limits
@@ -101,12 +101,23 @@ MOTOR_META = MotorMeta(
         ValidatedRange("commanded_velocity", 0.0, 500.0, "rad/s", "default PI to about 50 rad/s"),
         ValidatedRange("timestep", 1e-7, 100.0, "s", "integrator 'exact'; 'semi_implicit' to 1e-3"),
     ),
+    changelog=(
+        ("1.0.0", "2026-11-15", "Three command modes, semi-implicit Euler, pose composition."),
+        ("1.1.0", "2026-11-15", "Fixed modes, exact integrator, effects, data sheets, reaction."),
+        ("1.2.0", "2026-11-16", "Driven shaft."),
+        ("2.0.0", "2026-11-16", "Effects are values: `gear=Gear(ratio=20.0)`."),
+    ),
+    operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
+    "that it turns, it makes a command a rotation.",
     references=(
-        "Krause, P. C., Wasynczuk, O., Sudhoff, S. D., Pekarek, S. D. (2013). Analysis of Electric "
-        "Machinery and Drive Systems. The DC brushed motor's equations.",
-        "Olsson, H., Åström, K. J., Canudas de Wit, C., Gäfvert, M., Lischinsky, P. (1998). "
-        "Friction Models and Friction Compensation. Coulomb and Stribeck friction.",
-        "Higham, N. J. (2008). Functions of Matrices. Newton's divided differences for f(A).",
+        "[@Krause2013] Krause, P. C., Wasynczuk, O., Sudhoff, S. D., Pekarek, S. D. (2013). "
+        "Analysis of Electric Machinery and Drive Systems. The DC brushed motor's equations.",
+        "[@Olsson1998] Olsson, H., Åström, K. J., Canudas de Wit, C., Gäfvert, M., Lischinsky, P. "
+        "(1998). Friction Models and Friction Compensation. Coulomb and Stribeck friction.",
+        "[@CTMS] Control Tutorials for MATLAB and Simulink: DC motor speed, system modeling. "
+        "University of Michigan. State space and transfer function.",
+        "[@Higham2008] Higham, N. J. (2008). Functions of Matrices. Newton's divided differences "
+        "for f(A).",
     ),
     implementation=(
         Mapped("J dw/dt = tau_net - b w", f"{_MODULE}.rotor.next_speed", "implicit in b w"),

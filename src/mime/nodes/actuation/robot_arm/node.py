@@ -17,7 +17,7 @@ from mime.control.kinematics import (
 )
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
-from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange
+from mime.core.spec import LABORATORY, Input, Mapped, NodeMeta, Output, ValidatedRange
 from mime.nodes.actuation.robot_arm import elastic, forces
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
@@ -27,7 +27,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.0.0",
+    version="1.2.0",
     stability="experimental",
     summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
     equations=(
@@ -52,7 +52,7 @@ ROBOT_ARM_META = NodeMeta(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
         "Fixed base: base_pose_world is constant.",
         "Uniform gravity, given in world axes and rotated into the base.",
-        "External wrenches are in world axes, at each link's own <inertial> origin, or at the tool.",
+        "External wrenches are in world axes, at each link's own <inertial> origin or the tool.",
         "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
         "A rotor behind a gear adds gear² times its inertia to the diagonal of M, no gyroscopics; "
         "behind a spring it spins by itself.",
@@ -72,10 +72,25 @@ ROBOT_ARM_META = NodeMeta(
         ValidatedRange("num_joints", 1, 60, "", "against Pinocchio on real robots"),
         ValidatedRange("timestep", 1e-4, 1e-2, "s"),
     ),
+    changelog=(
+        ("1.0.0", "2026-11-15", "URDF, CRBA, RNEA and Jacobians, implicit friction, stops."),
+        ("1.1.0", "2026-11-16", "Elastic joints, dry friction, a wrench at the tool."),
+        (
+            "1.2.0",
+            "2026-11-16",
+            "Wrenches and poses at a link's own inertial origin where fixed "
+            "links were merged into it (before: at the centre of the merged body).",
+        ),
+    ),
+    operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
+    "of the tool that it carries.",
     references=(
-        "Featherstone, R. (2008). Rigid Body Dynamics Algorithms. Springer.",
-        "Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics. Springer.",
-        "Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
+        "[@Featherstone2008] Featherstone, R. (2008). Rigid Body Dynamics Algorithms. Springer.",
+        "[@Siciliano2009] Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics. "
+        "Springer.",
+        "[@Sciavicco2000] Sciavicco, L., Siciliano, B. (2000). Modelling and Control of Robot "
+        "Manipulators. Springer. Wrenches by the Jacobian's transpose.",
+        "[@Annin2024AR4] Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
     ),
     implementation=(
         Mapped("M(q)", f"{_KINEMATICS}.crba.mass_matrix", "CRBA"),
@@ -115,7 +130,11 @@ class RobotArmNode(RobotArmParameters):
         return {
             "commanded_joint_torques": Input((n,), "N·m", 0.0, "additive", "tau_cmd, after gears"),
             "external_wrenches_per_link": Input(
-                (links, 6), "N, N·m", 0.0, "additive", "[F; M] in world axes at each <inertial> origin"
+                (links, 6),
+                "N, N·m",
+                0.0,
+                "additive",
+                "[F; M] in world axes at each <inertial> origin",
             ),
             "end_effector_wrench_world": Input(
                 (6,), "N, N·m", 0.0, "additive", "[F; M] in world axes at the tool tip"
@@ -126,7 +145,9 @@ class RobotArmNode(RobotArmParameters):
         n, e = self.tree.num_joints, len(self.elastic_joints)
         spec = {
             "end_effector_pose_world": Output((7,), "m", "tool tip [x y z qw qx qy qz]"),
-            "link_poses_world": Output((self.tree.num_links, 7), "m", "<inertial> origin of each link"),
+            "link_poses_world": Output(
+                (self.tree.num_links, 7), "m", "<inertial> origin of each link"
+            ),
             "joint_angles": Output((n,), "rad", "q"),
             "joint_velocities": Output((n,), "rad/s", "q̇"),
             "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ + Jᵀ F_ext"),

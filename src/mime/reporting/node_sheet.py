@@ -69,8 +69,8 @@ def node_sheet(cls: type[Node]) -> NodeSheet:
         tables.append(SheetTable("validated for", ("name", "unit", "from", "to", "note"), ranges))
         mapped = [(entry.term, entry.function, entry.note) for entry in cls.meta.implementation]
         tables.append(SheetTable("implementation", ("term", "function", "note"), mapped))
-        headings = ("version", "date", "change")
-        tables.append(SheetTable("changelog", headings, cls.meta.changelog))
+        changes = cls.meta.changelog
+        tables.append(SheetTable("changelog", ("version", "date", "change"), changes))
     note = "" if example else "Inputs, fluxes and state depend on the parameters."
     shown = [table for table in tables if table.rows]
     return NodeSheet(cls.__name__, cls.__module__, cls.meta, shown, note)

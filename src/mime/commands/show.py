@@ -41,8 +41,9 @@ def show(
     console.print(f"[bold]{sheet.name}[/bold]  {meta.summary if meta else ''}", soft_wrap=True)
     if meta:
         console.print(f"{meta.id}, version {meta.version}, {meta.stability}")
-        console.print(f"verification: {meta.verification_mode}", soft_wrap=True)
-        console.print(f"operating context: {meta.operating_context}", soft_wrap=True)
+        context = f"operating context: {meta.operating_context}"
+        for line in (f"verification: {meta.verification_mode}", context):
+            console.print(line, soft_wrap=True, markup=False)
     for table in sheet.tables:
         console.print()
         console.print(_drawn(table))

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from mime._text import Travels
 from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
@@ -31,7 +32,7 @@ _BUFFER_BYTES = 2**23
 _FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**17
 
 
-class DivergenceError(FloatingPointError):
+class DivergenceError(Travels, FloatingPointError):
     """A value stopped being finite. `trajectory` holds all that was computed before."""
 
     def __init__(self, where: Divergence, trajectory: Trajectory):
@@ -43,7 +44,7 @@ class DivergenceError(FloatingPointError):
         )
 
 
-class RunInterrupted(KeyboardInterrupt):
+class RunInterrupted(Travels, KeyboardInterrupt):
     """The user stopped a run. `trajectory` holds what was computed until then."""
 
     def __init__(self, what: str, trajectory: Trajectory, advice: str = ""):

@@ -11,8 +11,10 @@ from xml.parsers import expat
 
 import numpy as np
 
+from mime._text import Travels
 
-class UrdfError(ValueError):
+
+class UrdfError(Travels, ValueError):
     """The file cannot be simulated. It names file, line and element, what was found, what to do."""
 
     def __init__(self, file: Path, message: str, line: int | None = None):

@@ -15,7 +15,7 @@ from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
 from mime.running.checkpoint import CheckpointError, Reached
-from mime.running.divergence import all_finite, is_finite, locate
+from mime.running.divergence import all_finite, finite_check, locate
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
@@ -150,7 +150,7 @@ class Job:
     def _diverged(self, steps: int) -> None:
         """Walk the failed chunk again, step by step, to name the first value that is not finite."""
         before, (node, field) = locate(
-            self.program, self.state, self.signals, self.start.step, steps
+            self.program, self.state, self.signals, self.start.step, steps, self.selection
         )
         made = int(before.step - self.start.step)
         time_s = (int(before.step) + 1) * self.program.timestep
@@ -195,11 +195,10 @@ def _advance(
     *,
     buffer: Buffer,
 ) -> tuple[SimulationState, Outputs, Array]:
-    """A chunk, and whether the state after it is finite."""
+    """A chunk, and whether all was finite in each of its steps."""
     recorded = recorder(program.nodes, program.wiring, buffer.selection)
     step = stepper(program, signals, start)
-    after, outputs = run_chunk(step, recorded, state, samples, buffer)
-    return after, outputs, is_finite(after)
+    return run_chunk(step, recorded, finite_check(signals), state, samples, buffer)
 
 
 _compiled = jit_folding(_advance, static_argnames=("buffer",))

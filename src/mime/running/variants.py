@@ -22,6 +22,7 @@ from mime.core.signals import (
 )
 from mime.core.spec import Input
 from mime.core.step import SimulationState
+from mime.running.trajectory import Divergence
 from mime.xla.folding import jit_folding
 
 
@@ -43,16 +44,21 @@ class Block:
     state: SimulationState
     signals: Signals
     recorded: dict[str, dict[str, np.ndarray]] | None = None
+    diverged: dict[int, Divergence] = dataclasses.field(default_factory=dict)
+    """Members of the block that left the finite numbers."""
 
-    def record(self, outputs: Any, total: int, first: int, count: int) -> None:
+    def record(self, outputs: Any, total: int, first: int, count: int) -> list[np.ndarray]:
         """Keep `count` samples of a chunk's buffers, of the run's `total` those from `first` on."""
         if self.recorded is None:
             self.recorded = jax.tree.map(
                 lambda x: np.empty((total, *x.shape[1:]), x.dtype), outputs
             )
         pairs = zip(jax.tree.leaves(self.recorded), jax.tree.leaves(outputs), strict=True)
+        taken = []
         for kept, new in pairs:
             kept[first : first + count] = np.asarray(new)[:count]
+            taken.append(kept[first : first + count])
+        return taken
 
 
 class Variants:

@@ -21,7 +21,7 @@ from mime.core.program import Program, Step
 from mime.core.recorder import Outputs, Recorder, Selection, StepResult, recorder
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
-from mime.running.divergence import Flags, finite_check, walk
+from mime.running.divergence import Flags, poison_of, walk
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.xla.folding import MOST_PROGRAMS, Folding, jit_folding, split
 
@@ -124,7 +124,7 @@ def _lanes(
     return run_chunk(
         _step_of_all(shared, parameters, signals, start, axes),
         Recorder(watched, of_members("of_step"), of_members("of_inputs")),
-        finite_check(signals, member_axis=True),
+        poison_of(signals, member_axis=True),
         state,
         samples,
         buffer,
@@ -150,7 +150,7 @@ def _one_by_one(
         after, outputs, finite = run_chunk(
             _step_of_one(program, signals, start, axes, index),
             recorder(program.nodes, shared.wiring, buffer.selection),
-            finite_check(signals),
+            poison_of(signals),
             SimulationState(state.step, *fields),
             samples,
             buffer,

@@ -12,18 +12,17 @@ from mime.core.program import Program, Step, stepper
 from mime.core.recorder import Selection, field_specs
 from mime.core.signals import Function, Signals
 from mime.core.step import SimulationState
-from mime.running.loop import Finite
+from mime.running.loop import Poison
 from mime.xla.folding import jit_folding
 
 
-def finite_check(signals: Signals, member_axis: bool = False) -> Finite:
-    """The check that a loop makes in every step: state, held fluxes, and inputs from functions.
+def poison_of(signals: Signals, member_axis: bool = False) -> Poison:
+    """What a loop adds up in every step, over state, held fluxes, and inputs from functions x:
 
-        all finite   <=>   sum of 0 x over all values x  =  0
+        sum of 0 x  =  0 where all is finite, else NaN, which no later addition heals.
 
-    since 0 x is NaN where x is NaN or infinite: an addition and a product per value, one comparison
-    per step. (Constants and arrays over time are checked before a run.) With `member_axis` the
-    last axis is that of the members, and the answer is one per member.
+    That is an addition and a product per value, and no comparison. (Constants and arrays over time
+    are checked before a run.) With `member_axis` the last axis is that of the members.
     """
     functions = [
         (node, field)
@@ -32,7 +31,7 @@ def finite_check(signals: Signals, member_axis: bool = False) -> Finite:
         if isinstance(signal, Function)
     ]
 
-    def finite(state: SimulationState, given: Any) -> Array:
+    def poison(state: SimulationState, given: Any) -> Array:
         inputs = [given[node][field] for node, field in functions]
         leaves = [jnp.asarray(x) for x in jax.tree.leaves((state.nodes, state.held, inputs))]
         zeros = [
@@ -40,9 +39,9 @@ def finite_check(signals: Signals, member_axis: bool = False) -> Finite:
             for x in leaves
             if jnp.issubdtype(x.dtype, jnp.floating)
         ]
-        return sum(zeros[1:], start=zeros[0]) == 0 if zeros else jnp.ones((), bool)
+        return sum(zeros[1:], start=zeros[0]) if zeros else jnp.zeros(())
 
-    return finite
+    return poison
 
 
 def locate(

@@ -15,7 +15,7 @@ from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
 from mime.running.checkpoint import CheckpointError, Reached
-from mime.running.divergence import all_finite, finite_check, locate
+from mime.running.divergence import all_finite, poison_of, locate
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
@@ -198,7 +198,7 @@ def _advance(
     """A chunk, and whether all was finite in each of its steps."""
     recorded = recorder(program.nodes, program.wiring, buffer.selection)
     step = stepper(program, signals, start)
-    return run_chunk(step, recorded, finite_check(signals), state, samples, buffer)
+    return run_chunk(step, recorded, poison_of(signals), state, samples, buffer)
 
 
 _compiled = jit_folding(_advance, static_argnames=("buffer",))

@@ -31,14 +31,14 @@ class Buffer(NamedTuple):
     """The stride is 1, and the fluxes of each step are at hand."""
 
 
-Finite = Callable[[SimulationState, Any], Array]
-"""Whether the state after a step, and the inputs that it was given, are finite; one per member."""
+Poison = Callable[[SimulationState, Any], Array]
+"""0 where the state after a step and the inputs that it was given are finite, else NaN."""
 
 
 def run_chunk(
     step: Step,
     recorder: Recorder,
-    finite: Finite,
+    poison: Poison,
     state: SimulationState,
     samples: Samples,
     buffer: Buffer,
@@ -51,33 +51,32 @@ def run_chunk(
     """
     empty = recorder.no_inputs(step, state)
 
-    def sample_after(
-        state: SimulationState, good: Array
-    ) -> tuple[SimulationState, Array, Outputs]:
+    def sample_after(state: SimulationState, sum_: Array) -> tuple[SimulationState, Array, Outputs]:
         if buffer.every_step:
             state, fluxes, given = step(state)
-            return state, good & finite(state, given), recorder.of_step(state, fluxes, given)
+            return state, sum_ + poison(state, given), recorder.of_step(state, fluxes, given)
 
         def between(_: Array, carry: Any) -> Any:
             result = step(carry[0])
-            return *recorder.keep(result), carry[2] & finite(result[0], result[2])
+            return *recorder.keep(result), carry[2] + poison(result[0], result[2])
 
-        state, given, good = jax.lax.fori_loop(0, samples.stride, between, (state, empty, good))
-        return state, good, recorder.of_inputs(state, given)
+        state, given, sum_ = jax.lax.fori_loop(0, samples.stride, between, (state, empty, sum_))
+        return state, sum_, recorder.of_inputs(state, given)
 
     def body(
         index: Array, carry: tuple[SimulationState, Array, Outputs]
     ) -> tuple[SimulationState, Array, Outputs]:
-        state, good, outputs = sample_after(*carry[:2])
+        state, sum_, outputs = sample_after(*carry[:2])
         put = jax.lax.dynamic_update_index_in_dim
-        return state, good, jax.tree.map(lambda buf, x: put(buf, x, index, 0), carry[2], outputs)
+        return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, index, 0), carry[2], outputs)
 
     def first(state: SimulationState) -> Array:
         after, _, given = step(state)
-        return finite(after, given)
+        return poison(after, given)
 
-    good = jnp.ones(jax.eval_shape(first, state).shape, bool)
-    shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, good)
+    none = jax.eval_shape(first, state)
+    start = jnp.zeros(none.shape, none.dtype)
+    shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, start)
     buffers = jax.tree.map(lambda x: jnp.zeros((buffer.capacity, *x.shape), x.dtype), shapes)
-    state, good, outputs = jax.lax.fori_loop(0, samples.records, body, (state, good, buffers))
-    return state, outputs, good
+    state, sum_, outputs = jax.lax.fori_loop(0, samples.records, body, (state, start, buffers))
+    return state, outputs, sum_ == 0

@@ -98,5 +98,10 @@ def test_messages_stay_under_2000_characters():
     many = [Problem(("node", f"n{i}"), "is unknown " + "x" * 300) for i in range(1000)]
     assert "... and 99" in str(GraphError(many))
     long = [Problem(("x",), "got " + "9" * 10_000)]
-    for error in (GraphError(many), ProblemError("it", many), GraphError(long), ProblemError("it", long)):
+    for error in (
+        GraphError(many),
+        ProblemError("it", many),
+        GraphError(long),
+        ProblemError("it", long),
+    ):
         assert len(str(error)) < 2000

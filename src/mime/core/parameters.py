@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from mime._text import brief
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
 
@@ -103,23 +104,32 @@ def _declared(cls: type, kind: str) -> dict[str, Any]:
 
 def _option_problems(value: Parameterised) -> Iterator[Problem]:
     for name, choices in value.option_choices().items():
-        if (given := getattr(value, name)) not in choices:
+        given = getattr(value, name)
+        if not any(type(given) is type(choice) and given == choice for choice in choices):
             allowed = ", ".join(map(repr, choices))
-            yield Problem((name,), f"must be one of {allowed}, got {given!r}")
+            yield Problem((name,), f"must be one of {allowed}, got {brief(given)}")
 
 
 def _range_problems(value: Parameterised) -> Iterator[Problem]:
     for name, spec in value.parameter_specs().items():
         given = getattr(value, name)
-        if given is None or isinstance(given, jax.core.Tracer):
+        absent = given is None and name in _may_be_absent(type(value))
+        if absent or isinstance(given, jax.core.Tracer):
             continue
         if not isinstance(given, jax.Array | np.ndarray):
-            yield Problem((name,), f"must be a number [{spec.unit}], got {given!r}")
+            yield Problem((name,), f"must be a number [{spec.unit}], got {brief(given)}")
         elif spec.shape is not None and given.shape != spec.shape:
-            yield Problem((name,), f"must have shape {spec.shape}, got {given.shape}: {given}")
+            shown = brief(np.asarray(given).tolist())
+            yield Problem((name,), f"must have shape {spec.shape}, got {given.shape}: {shown}")
         elif not spec.allows(np.asarray(given)):
-            shown = f"{float(given):.6g}" if given.ndim == 0 else str(given)
+            shown = f"{float(given):.6g}" if given.ndim == 0 else brief(np.asarray(given).tolist())
             yield Problem((name,), f"must be {spec.expected()}, got {shown}")
+
+
+@cache
+def _may_be_absent(cls: type) -> frozenset[str]:
+    """Parameters that are None unless they are given."""
+    return frozenset(f.name for f in dataclasses.fields(cls) if f.default is None)
 
 
 def _effect_problems(value: Parameterised) -> Iterator[Problem]:
@@ -129,6 +139,6 @@ def _effect_problems(value: Parameterised) -> Iterator[Problem]:
             continue
         if not isinstance(given, kinds):
             allowed = " or ".join(kind.__name__ for kind in kinds)
-            yield Problem((name,), f"must be a {allowed} or None, got {given!r}")
+            yield Problem((name,), f"must be a {allowed} or None, got {brief(given)}")
         else:
             yield from (problem.inside(name) for problem in given.problems())

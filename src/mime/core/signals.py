@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mime._text import nearest, quoted
+from mime._text import nearest, quoted, shortened
+from mime.core.arguments import mapping, numbers
 from mime.core.problem import InputError
 from mime.core.spec import Input
 
@@ -61,10 +62,8 @@ def declared(
 ) -> list[tuple[str, str, Any]]:
     """`(node, field, value)` of every given input; one that was not declared is refused."""
     found = []
-    for node, values in (inputs or {}).items():
-        if not isinstance(values, Mapping):
-            raise InputError(f"inputs[{node!r}] must map input names to values, got {values!r}")
-        for field, value in values.items():
+    for node, values in mapping("inputs", inputs, "{'node': {'input': value}}").items():
+        for field, value in mapping(f"inputs[{node!r}]", values, "{'input': value}").items():
             if (node, field) not in external:
                 wanted, names = f"{node}.{field}", [".".join(pair) for pair in external]
                 raise InputError(
@@ -91,9 +90,16 @@ def to_signals(
 
 def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
     if callable(value):
-        shape = jax.eval_shape(
-            lambda t: jnp.asarray(value(t)), jax.ShapeDtypeStruct((), jnp.result_type(float))
-        ).shape
+        try:
+            shape = jax.eval_shape(
+                lambda t: jnp.asarray(value(t)), jax.ShapeDtypeStruct((), jnp.result_type(float))
+            ).shape
+        except Exception as error:  # whatever the user's function raises is the finding
+            reason = shortened(f"{type(error).__name__}: {error}", 600)
+            raise InputError(
+                f"input {name}: the function fails when it is called with a traced time: {reason}",
+                place=("input", *name.split(".")),
+            ) from error
         if shape != spec.shape:
             raise InputError(
                 f"input {name}: the function gives shape {shape}, expected {spec.shape}"
@@ -114,10 +120,7 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
 
 def as_float_array(name: str, value: Any) -> Array:
     """A numeric value as a floating array."""
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"input {name} must be a number or an array, got {value!r}") from error
+    array = jnp.asarray(numbers(f"input {name}", value))
     if jnp.issubdtype(array.dtype, jnp.floating):
         return array
     return array.astype(jnp.result_type(float))

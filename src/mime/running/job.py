@@ -15,7 +15,7 @@ from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
 from mime.running.checkpoint import CheckpointError, Reached
-from mime.running.divergence import all_finite, poison_of, locate
+from mime.running.divergence import all_finite, locate, poison_of
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (

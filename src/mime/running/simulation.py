@@ -5,14 +5,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
+from mime._text import quoted
+from mime.core.arguments import instance, real, whole
 from mime.core.problem import InputError
 from mime.core.program import Program
 from mime.core.recorder import Recorded
 from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
 from mime.running.batch import BatchJob
+from mime.running.forks import warn_if_forked
 from mime.running.job import Job
-from mime.running.progress import Progress
+from mime.running.progress import Progress, check_progress
+from mime.running.recording import check_memory, sample_bytes
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
 
@@ -49,18 +56,22 @@ class Simulation(Program):
         before.
         """
         steps = self.count_steps(duration, steps)
-        if every < 1:
-            raise InputError(f"every must be >= 1, got {every}", place=("every",))
+        every = whole("every", every, 1, most=steps)
+        check_progress(progress)
         signals = check_finite(self.signals(inputs, steps))
         selection = self.select(record)
         start = (
-            initial_state
+            self._checked_state(initial_state, steps)
             if isinstance(initial_state, SimulationState)
             else self.init_state(initial_state)
         )
+        check_memory(steps // every, sample_bytes(self.nodes, selection))
+        warn_if_forked()
         job = Job(self, start, signals, selection, steps, every)
         if checkpoint is not None:
-            job.attach(Path(checkpoint), resume, checkpoint_seconds)
+            file = Path(instance("checkpoint", checkpoint, str, os.PathLike))
+            seconds = real("checkpoint_seconds", checkpoint_seconds, "s", least=0)
+            job.attach(file, bool(resume), seconds)
         elif resume:
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
         return job.finish(progress)
@@ -95,11 +106,18 @@ class Simulation(Program):
         `run` to rounding.
         """
         steps = self.count_steps(duration, steps)
-        if every < 1 or steps % every:
+        every = whole("every", every, 1)
+        if steps % every:
             raise InputError(f"every must divide the {steps} steps, got {every}", place=("every",))
+        check_progress(progress)
+        threads = None if threads is None else whole("threads", threads, 1)
+        batch_size = None if batch_size is None else whole("batch_size", batch_size, 1)
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
-        return BatchJob(variants, self.select(record), steps, every, threads).finish(progress)
+        selection = self.select(record)
+        check_memory(steps // every, sample_bytes(self.nodes, selection), variants.size)
+        warn_if_forked()
+        return BatchJob(variants, selection, steps, every, threads).finish(progress)
 
     def count_steps(self, duration: float | None, steps: int | None = None) -> int:
         """The number of steps of a run; a duration in seconds must be a whole number of them."""
@@ -108,14 +126,51 @@ class Simulation(Program):
         if steps is None:
             assert duration is not None
             return whole_steps(duration, self.timestep)
-        if steps < 1:
-            raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
-        return steps
+        return _countable(whole("steps", steps, 1), "steps")
+
+    def _checked_state(self, state: SimulationState, steps: int) -> SimulationState:
+        """A state to go on from, of this graph, with room for `steps` more."""
+        known = self.init_state()
+        given, expected = (
+            (jax.tree.structure(s), [jnp.shape(x) for x in jax.tree.leaves(s)])
+            for s in (state, known)
+        )
+        if given != expected:
+            raise InputError(
+                "initial_state is not the state of this graph: other nodes, fields or shapes "
+                f"(nodes {quoted(state.nodes)}, expected {quoted(self.nodes)})",
+                place=("initial_state",),
+            )
+        if not isinstance(state.step, jax.core.Tracer):
+            _countable(int(state.step) + steps, "steps")
+        return state
+
+
+MOST_STEPS = 2**31 - 1
+"""The step counter is an int32."""
+
+
+def _countable(steps: int, name: str) -> int:
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"{name}: the run would end at step {steps:,}; steps are counted to {MOST_STEPS:,}. "
+            "Take a longer timestep, or start a second run from the state reached, its step set "
+            "to 0",
+            place=(name,),
+        )
+    return steps
 
 
 def whole_steps(duration: float, timestep: float) -> int:
     """How many steps a duration is, both in seconds; an `InputError` when it is no number."""
+    duration = real("duration", duration, "s")
     exact = duration / timestep
+    if exact > MOST_STEPS:
+        raise InputError(
+            f"duration {duration:g} s is {exact:.6g} steps of {timestep:g} s; steps are counted "
+            f"to {MOST_STEPS:,}",
+            place=("duration",),
+        )
     steps = round(exact)
     if not abs(exact - steps) <= 1e-6 * max(1, steps):  # decimal seconds and timesteps
         raise InputError(
@@ -124,5 +179,8 @@ def whole_steps(duration: float, timestep: float) -> int:
             place=("duration",),
         )
     if steps < 1:
-        raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
+        raise InputError(
+            f"a run needs at least one step of {timestep:g} s, got {duration:g} s",
+            place=("duration",),
+        )
     return steps

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
@@ -128,8 +128,12 @@ def _range_problems(value: Parameterised) -> Iterator[Problem]:
 
 @cache
 def _may_be_absent(cls: type) -> frozenset[str]:
-    """Parameters that are None unless they are given."""
-    return frozenset(f.name for f in dataclasses.fields(cls) if f.default is None)
+    """Parameters that may be None, by their default or their type."""
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is None or field.type is Any or type(None) in get_args(field.type)
+    )
 
 
 def _effect_problems(value: Parameterised) -> Iterator[Problem]:

@@ -44,7 +44,7 @@ BAD = {
     "nested dict": {"a": {"b": "c"}},
     "set": {1},
     "object": object(),
-    "class": int,
+    "class": object,
     "function": lambda *args: None,
     "array of nan": np.full(3, np.nan),
     "array 2x2x2": np.zeros((2, 2, 2)),
@@ -68,43 +68,85 @@ def good_calls():
     calls = {
         "RobotArmNode": (
             mime.RobotArmNode,
-            {"name": "a", "timestep": 1e-3, "urdf_path": mime.model_path("desktop_arm_6axis"),
-             "end_effector_link_name": "tool", "gear_ratio": np.ones(6),
-             "rotor_inertia_kg_m2": np.ones(6), "integrator": "semi_implicit",
-             "joint_limits": "none"},
+            {
+                "name": "a",
+                "timestep": 1e-3,
+                "urdf_path": mime.model_path("desktop_arm_6axis"),
+                "end_effector_link_name": "tool",
+                "gear_ratio": np.ones(6),
+                "rotor_inertia_kg_m2": np.ones(6),
+                "integrator": "semi_implicit",
+                "joint_limits": "none",
+            },
         ),
         "JointTrajectoryNode": (
             mime.JointTrajectoryNode,
-            {"name": "a", "timestep": 1e-3, "waypoints": [home, top], "velocity": top,
-             "acceleration": top, "jerk": top},
+            {
+                "name": "a",
+                "timestep": 1e-3,
+                "waypoints_rad": [home, top],
+                "velocity_limits_rad_per_s": top,
+                "acceleration_limits_rad_per_s2": top,
+                "jerk_limits_rad_per_s3": top,
+            },
         ),
         "JointPDNode": (
-            mime.JointPDNode, {"name": "a", "timestep": 1e-3, "tree": tree, "kp": 1.0, "kd": 1.0},
+            mime.JointPDNode,
+            {"name": "a", "timestep": 1e-3, "tree": tree, "kp": 1.0, "kd": 1.0},
         ),
         "ComputedTorqueNode": (
             mime.ComputedTorqueNode,
             {"name": "a", "timestep": 1e-3, "tree": tree, "kp": 1.0, "kd": 1.0},
         ),
-        "random_maze": (mime.random_maze, {"seed": 1, "rows": 5, "cols": 5, "loops": 0.1,
-                                           "winding": 0.5}),
+        "ToolPathNode": (
+            mime.ToolPathNode,
+            {
+                "name": "a",
+                "timestep": 1e-3,
+                "tree": tree,
+                "end_effector_link_name": "tool",
+                "posture_rad": home,
+                "speed_m_per_s": 0.1,
+                "waypoints_m": None,
+                "circle": None,
+                "acceleration_m_per_s2": 1.0,
+                "jerk_m_per_s3": 1.0,
+            },
+        ),
+        "random_maze": (
+            mime.random_maze,
+            {"seed": 1, "rows": 5, "cols": 5, "loops": 0.1, "winding": 0.5},
+        ),
         "Maze": (mime.Maze, {f: getattr(maze, f) for f in inspect.signature(mime.Maze).parameters}),
         "model_path": (mime.model_path, {"name": "desktop_arm_6axis"}),
         "starting_state": (mime.starting_state, {"maze": maze}),
         "build_mouse": (
             mime.build_mouse,
-            {"maze": maze, **{
-                name: entry.default
-                for name, entry in inspect.signature(mime.build_mouse).parameters.items()
-                if entry.default is not inspect.Parameter.empty
-            }},
+            {
+                "maze": maze,
+                **{
+                    name: entry.default
+                    for name, entry in inspect.signature(mime.build_mouse).parameters.items()
+                    if entry.default is not inspect.Parameter.empty
+                },
+            },
         ),
         "batched": (mime.batched, {"function": np.sin, "threads": 1}),
         "solve_ik": (
             mime.solve_ik,
-            {"tree": tree, "frame_name": "tool", "target_pose": [0.1, 0, 0.1, 1, 0, 0, 0],
-             "q0": home, "offset": (0, 0, 0, 1, 0, 0, 0), "position_tolerance_m": 1e-3,
-             "angle_tolerance_rad": 1e-3, "max_iterations": 5, "damping": 1.0,
-             "weights": (1, 1, 1, 1, 1, 1), "restarts": 0},
+            {
+                "tree": tree,
+                "frame_name": "tool",
+                "target_pose": [0.1, 0, 0.1, 1, 0, 0, 0],
+                "q0": home,
+                "offset": (0, 0, 0, 1, 0, 0, 0),
+                "position_tolerance_m": 1e-3,
+                "angle_tolerance_rad": 1e-3,
+                "max_iterations": 5,
+                "damping": 1.0,
+                "weights": (1, 1, 1, 1, 1, 1),
+                "restarts": 0,
+            },
         ),
         "elastic_drive": (
             mime.elastic_drive,
@@ -114,33 +156,54 @@ def good_calls():
         "read_maze": (mime.read_maze, {"path": "nowhere.mz", "format": "mz", "goals": None}),
         "parse_urdf": (
             mime.parse_urdf,
-            {"path": mime.model_path("desktop_arm_6axis"), "package_dirs": (),
-             "allow_unphysical_inertia": False},
+            {
+                "path": mime.model_path("desktop_arm_6axis"),
+                "package_dirs": (),
+                "allow_unphysical_inertia": False,
+            },
         ),
         "GraphManager.add_edge": (
             lambda **a: _wired(Rotor, Spring, **a),
-            {"source": "rotor", "target": "spring", "source_field": "angle",
-             "target_field": "angle", "transform": None, "delay": False},
+            {
+                "source": "rotor",
+                "target": "spring",
+                "source_field": "angle",
+                "target_field": "angle",
+                "transform": None,
+                "delay": False,
+            },
         ),
         "GraphManager.add_node": (lambda node: mime.GraphManager().add_node(node), {"node": None}),
-        "GraphManager.add_graph": (lambda other: mime.GraphManager().add_graph(other), {"other": 1}),
+        "GraphManager.add_graph": (
+            lambda other: mime.GraphManager().add_graph(other),
+            {"other": 1},
+        ),
         "GraphManager.add_external_input": (
-            lambda **a: _with_input(Rotor, **a), {"node": "rotor", "field": "torque"},
+            lambda **a: _with_input(Rotor, **a),
+            {"node": "rotor", "field": "torque"},
         ),
         "GraphManager.add_coupling_group": (
             mime.GraphManager().add_coupling_group,
-            {"nodes": ["a", "b"], "tolerance": 1e-3, "max_iterations": 5, "acceleration": "none",
-             "method": "jacobi", "name": "n"},
+            {
+                "nodes": ["a", "b"],
+                "tolerance": 1e-3,
+                "max_iterations": 5,
+                "acceleration": "none",
+                "method": "jacobi",
+                "name": "n",
+            },
         ),
         "GraphManager.add_derived_parameter": (
             mime.GraphManager().add_derived_parameter,
             {"node": "a", "parameter": "b", "function": np.sin, "sources": ["a"], "reads": ["b"]},
         ),
         "Simulation.with_parameters": (
-            simulation.with_parameters, {"parameters": {"rotor.damping_n_m_s": 0.2}},
+            simulation.with_parameters,
+            {"parameters": {"rotor.damping_n_m_s": 0.2}},
         ),
         "Simulation.with_parameters.value": (
-            lambda value: simulation.with_parameters({"rotor.damping_n_m_s": value}), {"value": 1.0},
+            lambda value: simulation.with_parameters({"rotor.damping_n_m_s": value}),
+            {"value": 1.0},
         ),
         "Simulation.init_state": (simulation.init_state, {"initial": {"rotor": {"angle": 1.0}}}),
         "Simulation.step": (
@@ -152,12 +215,20 @@ def good_calls():
             {"inputs": {}, "steps": 2, "record": None, "every": 1, "remat_every": None},
         ),
     }
-    run = {"inputs": {"rotor": {"torque": 1.0}}, "record": None, "every": 1, "initial_state": None,
-           "progress": False, "checkpoint": None, "resume": False}
+    run = {
+        "inputs": {"rotor": {"torque": 1.0}},
+        "record": None,
+        "every": 1,
+        "initial_state": None,
+        "progress": False,
+        "checkpoint": None,
+        "resume": False,
+    }
     batch = {**run, "batch_size": 2, "threads": 1, "parameters": {}}
     del batch["checkpoint"], batch["resume"]
     for name, method, options in (
-        ("run", simulation.run, run), ("run_batch", simulation.run_batch, batch),
+        ("run", simulation.run, run),
+        ("run_batch", simulation.run_batch, batch),
     ):
         calls[f"Simulation.{name}"] = (method, {"steps": 4, **options})
         calls[f"Simulation.{name} duration"] = (
@@ -183,7 +254,7 @@ def good_calls():
         if issubclass(cls, mime.Node) and (node := example_node(cls)[0]) is not None:
             calls[name] = (cls, _fields(node))
         elif issubclass(cls, mime.Effect):
-            calls[name] = (cls, {spec: 1.0 for spec in cls.parameter_specs()})
+            calls[name] = (cls, dict.fromkeys(cls.parameter_specs(), 1.0))
     return calls
 
 

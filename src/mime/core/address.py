@@ -62,7 +62,7 @@ class Leaf:
         return eqx.tree_at(where, node, new, is_leaf=lambda x: x is None)
 
 
-def split_addresses(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def split_addresses(parameters: Mapping[str, Any] | None) -> Iterator[tuple[str, str, Any]]:
     """`(node, parameter, value)` of `{"motor.gear.ratio": 5}` or `{"motor": {"gear.ratio": 5}}`."""
     form = "{'node.parameter': value}"
     for name, value in mapping("parameters", parameters, form).items():

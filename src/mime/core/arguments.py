@@ -6,10 +6,11 @@ duration = real("duration", duration)       a finite float
 
 import math
 import operator
+import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from mime._text import brief
@@ -67,9 +68,7 @@ def text(name: str, value: Any) -> str:
 
 def texts(name: str, value: Any) -> list[str]:
     """Several strings, in a list or the like; a single string is none of these."""
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise wrong(name, "a list of names", value)
-    found = list(value)
+    found = several(name, value)
     for entry in found:
         if not isinstance(entry, str):
             raise wrong(name, "a list of names", value)
@@ -86,6 +85,16 @@ def mapping(name: str, value: Any, form: str) -> Mapping[str, Any]:
         if not isinstance(key, str):
             raise wrong(name, f"a mapping like {form}, its keys strings", key)
     return value
+
+
+def several(name: str, value: Any) -> list[Any]:
+    """The entries of a list or the like."""
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise wrong(name, "a list", value)
+    try:
+        return list(value)
+    except TypeError:  # an array of no dimensions
+        raise wrong(name, "a list", value) from None
 
 
 def instance(name: str, value: Any, *kinds: type, hint: str = "") -> Any:
@@ -105,16 +114,21 @@ def function(name: str, value: Any) -> Callable[..., Any]:
 
 def numbers(name: str, value: Any, where: str = "") -> Any:
     """A number or a regular array of finite or other real numbers, as it was; traced ones too."""
-    if isinstance(value, jax.Array):
-        kind = value.dtype.kind
-    else:
-        try:
-            kind = np.asarray(value).dtype.kind
-        except Exception:  # a ragged list, an object that raises
-            kind = "O"
-    if kind not in "biuf" and not str(getattr(value, "dtype", "")).startswith(("bfloat", "float")):
+    try:
+        dtype = getattr(value, "dtype", None) or np.asarray(value).dtype
+        sound = dtype.kind in "biuf" or "float" in str(dtype)  # bfloat16 is of kind V
+    except Exception:  # a ragged list, an object that raises
+        sound = False
+    if not sound:
         raise wrong(f"{where}{name}", "a number or an array of numbers", value)
     return value
+
+
+def path(name: str, value: Any) -> Path:
+    """The name of a file or a folder."""
+    if not isinstance(value, str | os.PathLike) or "\0" in str(value):
+        raise wrong(name, "the path of a file", value)
+    return Path(value)
 
 
 def _bounds(least: int, most: int | None) -> str:

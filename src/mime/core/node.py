@@ -197,8 +197,7 @@ class Node(Parameterised):
                 setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
 
     def __check_init__(self) -> None:
-        found = [*self._own_problems(), *self.problems()]
-        if found:
+        if found := list(self.problems()):
             raise ParameterError(self.label, found)
 
 

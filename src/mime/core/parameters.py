@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 from typing import Any, get_args
 
 import equinox as eqx
@@ -72,9 +72,17 @@ class Parameterised(eqx.Module):
         """What is wrong beyond single ranges; override it. Values may be traced: skip those."""
         yield from ()
 
+    def _own_problems(self) -> Iterator[Problem]:
+        yield from ()
+
     def problems(self) -> Iterator[Problem]:
         """All that is wrong with the parameters, options and effects."""
-        simple = [*_option_problems(self), *_range_problems(self), *_effect_problems(self)]
+        simple = [
+            *self._own_problems(),
+            *_option_problems(self),
+            *_range_problems(self),
+            *_effect_problems(self),
+        ]
         yield from simple
         if not simple:  # the author's own checks may rely on numbers of the right shape
             yield from self.value_problems()
@@ -102,7 +110,16 @@ def _declared(cls: type, kind: str) -> dict[str, Any]:
     return {field.name: field.metadata[kind] for field in fields if kind in field.metadata}
 
 
+_PLAIN = {int: (int, np.integer), bool: (bool, np.bool_), str: (str,), type(None): (type(None),)}
+
+
 def _option_problems(value: Parameterised) -> Iterator[Problem]:
+    for name, kinds in _plain_options(type(value)).items():
+        given = getattr(value, name)
+        allowed = tuple(plain for kind in kinds for plain in _PLAIN[kind])
+        if not isinstance(given, allowed) or (isinstance(given, bool) and bool not in kinds):
+            expected = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
+            yield Problem((name,), f"must be of type {expected}, got {brief(given)}")
     for name, choices in value.option_choices().items():
         given = getattr(value, name)
         if not any(type(given) is type(choice) and given == choice for choice in choices):
@@ -116,7 +133,7 @@ def _range_problems(value: Parameterised) -> Iterator[Problem]:
         absent = given is None and name in _may_be_absent(type(value))
         if absent or isinstance(given, jax.core.Tracer):
             continue
-        if not isinstance(given, jax.Array | np.ndarray):
+        if not isinstance(given, jax.Array | np.ndarray) or given.dtype.kind in "OUSMmc":
             yield Problem((name,), f"must be a number [{spec.unit}], got {brief(given)}")
         elif spec.shape is not None and given.shape != spec.shape:
             shown = brief(np.asarray(given).tolist())
@@ -124,6 +141,22 @@ def _range_problems(value: Parameterised) -> Iterator[Problem]:
         elif not spec.allows(np.asarray(given)):
             shown = f"{float(given):.6g}" if given.ndim == 0 else brief(np.asarray(given).tolist())
             yield Problem((name,), f"must be {spec.expected()}, got {shown}")
+
+
+@cache
+def _plain_options(cls: type) -> dict[str, tuple[type, ...]]:
+    """Options without `choices` whose type is made of int, bool, str and None."""
+    fields = [f for f in dataclasses.fields(cls) if f.metadata.get("static")]
+    kinds = {
+        f.name: get_args(f.type) if isinstance(f.type, UnionType) else (f.type,)
+        for f in fields
+        if "choices" not in f.metadata
+    }
+    return {
+        name: found
+        for name, found in kinds.items()
+        if name != "name" and all(kind in _PLAIN for kind in found)
+    }
 
 
 @cache

@@ -118,8 +118,12 @@ class GraphManager:
             "nodes": (bool(members), "must name the members", members),
             "tolerance": (tolerance is None or tolerance > 0, "must be > 0", tolerance),
             "max_iterations": (max_iterations >= 1, "must be >= 1", max_iterations),
-            "acceleration": (acceleration in ACCELERATIONS, _one_of(ACCELERATIONS), acceleration),
-            "method": (method in METHODS, _one_of(METHODS), method),
+            "acceleration": (
+                _is_in(acceleration, ACCELERATIONS),
+                _one_of(ACCELERATIONS),
+                acceleration,
+            ),
+            "method": (_is_in(method, METHODS), _one_of(METHODS), method),
         }
         if problems := [
             Problem(("group", label, key), f"{key} {expected}, got {given!r}", label=place)
@@ -197,6 +201,10 @@ class GraphManager:
         for name, field in sorted(set(self._external)):
             lines.append(f'  {_id(name)}_{_id(field)}(["{field}"]) --> {_id(name)}')
         return "\n".join(lines)
+
+
+def _is_in(given: Any, choices: tuple[str, ...]) -> bool:
+    return isinstance(given, str) and given in choices
 
 
 def _one_of(choices: tuple[str, ...]) -> str:

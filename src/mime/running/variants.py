@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from mime.core.address import find, split_addresses
+from mime.core.arguments import numbers
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.program import Program
 from mime.core.signals import (
@@ -106,8 +107,8 @@ class Variants:
     ) -> Split:
         """Values that vary, told by their rank, and those that all members share."""
         found = Split()
-        for node, name, value in split_addresses(given or {}):
-            array = np.asarray(value)
+        for node, name, value in split_addresses(given):
+            array = np.asarray(numbers(f"{node}.{name}", value))
             known = node in self.program.nodes
             varies = known and array.ndim == len(shape_of(node, name)) + 1
             if varies:

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from mime.core.arguments import path as path_of
+from mime.core.arguments import texts
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
 from mime.running.simulation import Simulation
@@ -85,7 +87,8 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
     Raises `ScenarioError` with every problem found: file, line, key, got, expected. A scenario is
     data: nothing in it is executed.
     """
-    file = Path(path)
+    file = path_of("path", path)
+    texts("overrides", overrides)
     try:
         return _load(file, overrides)
     except RecursionError as error:

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
+from mime.core.arguments import instance, numbers
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries, known
 from mime.core.pose import IDENTITY_POSE
@@ -122,6 +123,7 @@ class RobotArmParameters(Node):
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
         """
+        instance("urdf_path", urdf_path, str, os.PathLike, KinematicTree)
         tree = urdf_path if isinstance(urdf_path, KinematicTree) else parse_urdf(urdf_path)
         found: list[Problem] = []
 
@@ -283,7 +285,7 @@ def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem])
     """A parameter given by the user, at the shape that the robot asks for; None stays None."""
     if value is None or isinstance(value, jax.Array):
         return value
-    array = np.asarray(value, dtype=float)
+    array = np.asarray(numbers(label, value), dtype=float)
     may_be_infinite = label in ("joint_limit_override", "joint_stiffness_n_m_per_rad")
     if array.shape != shape:
         found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))

@@ -165,7 +165,9 @@ def _may_be_absent(cls: type) -> frozenset[str]:
     return frozenset(
         field.name
         for field in dataclasses.fields(cls)
-        if field.default is None or field.type is Any or type(None) in get_args(field.type)
+        if field.default is None
+        or (field.default is dataclasses.MISSING and field.type is Any)
+        or type(None) in get_args(field.type)
     )
 
 

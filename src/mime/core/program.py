@@ -28,6 +28,10 @@ from mime.xla.folding import jit_folding
 AnyProgram = TypeVar("AnyProgram", bound="Program")
 
 
+MOST_STEPS = 2**31 - 1
+"""The step counter is an int32."""
+
+
 class ConvergenceWarning(UserWarning):
     """A coupling group did not reach its tolerance."""
 
@@ -110,7 +114,7 @@ class Program(eqx.Module):
         (n + 1) every. With `remat_every=m`, reverse mode keeps one state in m and recomputes the
         steps between: memory grows with steps/m + m instead of steps.
         """
-        steps = whole("steps", steps, 1)
+        steps = whole("steps", steps, 1, most=MOST_STEPS)
         every = whole("every", every, 1)
         remat_every = None if remat_every is None else whole("remat_every", remat_every, 1)
         for name, count in (("every", every), ("remat_every", remat_every)):

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float, Int
 
 from mime._text import nearest, quoted, shortened
 from mime.core.arguments import mapping, numbers
+from mime.core.parameters import known
+from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import InputError
 from mime.core.spec import Input
 
@@ -107,7 +109,7 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
         # A module's parameters stay arguments of the program; a plain function is part of it.
         function: Any = value if isinstance(value, eqx.Module) else jax.tree_util.Partial(value)
         return Function(function)
-    array = as_float_array(name, value)
+    array = check_pose(name, spec, as_float_array(name, value))
     if array.shape == spec.shape:
         return Constant(array)
     if array.shape == (steps, *spec.shape):
@@ -124,6 +126,25 @@ def as_float_array(name: str, value: Any) -> Array:
     if jnp.issubdtype(array.dtype, jnp.floating):
         return array
     return array.astype(jnp.result_type(float))
+
+
+def check_pose(name: str, spec: Input, array: Array) -> Array:
+    """The same array; where the input is a pose, its quaternions must be of unit length."""
+    is_pose = spec.shape == (7,) and spec.default == IDENTITY_POSE and array.shape[-1:] == (7,)
+    if is_pose and known(array):
+        length = np.linalg.norm(np.asarray(array)[..., 3:], axis=-1)
+        if np.any(np.abs(length - 1) > _UNIT):
+            worst = length.flat[np.argmax(np.abs(length - 1))]
+            raise InputError(
+                f"input {name} must be a pose [x, y, z, qw, qx, qy, qz] with a quaternion of unit "
+                f"length, got one of length {worst:.6g}",
+                place=("input", *name.split(".")),
+            )
+    return array
+
+
+_UNIT = 1e-3
+"""How far from 1 a length may be: what three printed digits leave."""
 
 
 def sample(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mime._text import Travels
+from mime._text import Travels, shortened
 
 Cell = tuple[int, int]
 """(row, column), from the north-west corner."""
@@ -23,7 +23,7 @@ class MazeError(Travels, ValueError):
     """A maze that no mouse could run in, or a file that holds none."""
 
     def __init__(self, message: str, cell: Cell | None = None):
-        super().__init__(message)
+        super().__init__(shortened(message))
         self.cell = cell
         """The cell at fault, if it is one."""
 

@@ -133,7 +133,7 @@ def build_mouse(
         **nominal,
         explore=explore,
         race=race,
-        strategy=strategy or Strategy(),
+        strategy=Strategy() if strategy is None else strategy,
         gains=Gains(
             back_emf_v_s_per_rad=float(motors[0].ke_v_s_per_rad) * gear_ratio,
             driving_v_s2_per_rad=volts_per_torque * (wheel + 0.5 * mass_kg * wheel_radius_m**2),

@@ -7,11 +7,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mime._text import quoted
 from mime.core.arguments import instance, real, whole
 from mime.core.problem import InputError
-from mime.core.program import Program
+from mime.core.program import MOST_STEPS, Program
 from mime.core.recorder import Recorded
 from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
@@ -58,6 +59,7 @@ class Simulation(Program):
         steps = self.count_steps(duration, steps)
         every = whole("every", every, 1, most=steps)
         check_progress(progress)
+        instance("resume", resume, bool, np.bool_)
         signals = check_finite(self.signals(inputs, steps))
         selection = self.select(record)
         start = (
@@ -111,7 +113,9 @@ class Simulation(Program):
             raise InputError(f"every must divide the {steps} steps, got {every}", place=("every",))
         check_progress(progress)
         threads = None if threads is None else whole("threads", threads, 1)
-        batch_size = None if batch_size is None else whole("batch_size", batch_size, 1)
+        batch_size = (
+            None if batch_size is None else whole("batch_size", batch_size, 1, most=MOST_STEPS)
+        )
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
         selection = self.select(record)
@@ -144,10 +148,6 @@ class Simulation(Program):
         if not isinstance(state.step, jax.core.Tracer):
             _countable(int(state.step) + steps, "steps")
         return state
-
-
-MOST_STEPS = 2**31 - 1
-"""The step counter is an int32."""
 
 
 def _countable(steps: int, name: str) -> int:

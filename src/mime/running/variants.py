@@ -19,6 +19,7 @@ from mime.core.signals import (
     Series,
     Signals,
     as_float_array,
+    check_pose,
     declared,
 )
 from mime.core.spec import Input
@@ -131,7 +132,8 @@ class Variants:
         specs = self.program.input_specs()
         for node, field, value in declared(inputs, self.program.wiring.external):
             if not callable(value):
-                name, shape = f"{node}.{field}", np.shape(value)
+                name = f"{node}.{field}"
+                shape = np.shape(numbers(f"input {name}", value))
                 if self._per_member(name, shape, specs[node][field]):
                     self.sizes[name] = shape[0]
 
@@ -162,7 +164,7 @@ class Variants:
                 shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
                 self.input_axes.setdefault(node, {})[field] = None
                 continue
-            array = as_float_array(name, value)
+            array = check_pose(name, spec, as_float_array(name, value))
             self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
             self.input_axes.setdefault(node, {})[field] = -1
         for node, fields in self.program.signals(shared, self.steps).items():

@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from mime._text import Travels
+from mime._text import Travels, shortened
 
 
 class UrdfError(Travels, ValueError):
@@ -19,7 +19,8 @@ class UrdfError(Travels, ValueError):
 
     def __init__(self, file: Path, message: str, line: int | None = None):
         self.filename = str(file)  # as an `OSError` has it
-        super().__init__(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+        where = str(file) if line is None else f"{file}:{line}"
+        super().__init__(shortened(f"{where}: {message}"))
 
 
 class Element(ElementTree.Element):

@@ -116,8 +116,8 @@ _PLAIN = {int: (int, np.integer), bool: (bool, np.bool_), str: (str,), type(None
 def _option_problems(value: Parameterised) -> Iterator[Problem]:
     for name, kinds in _plain_options(type(value)).items():
         given = getattr(value, name)
-        allowed = tuple(plain for kind in kinds for plain in _PLAIN[kind])
-        if not isinstance(given, allowed) or (isinstance(given, bool) and bool not in kinds):
+        fitting = tuple(plain for kind in kinds for plain in _PLAIN[kind])
+        if not isinstance(given, fitting) or (isinstance(given, bool) and bool not in kinds):
             expected = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
             yield Problem((name,), f"must be of type {expected}, got {brief(given)}")
     for name, choices in value.option_choices().items():

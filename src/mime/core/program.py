@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import equinox as eqx
 import jax
@@ -102,11 +102,11 @@ class Program(eqx.Module):
         self,
         state: SimulationState,
         inputs: Inputs | None = None,
-        steps: int = 1,
+        steps: SupportsIndex = 1,
         *,
         record: Recorded = None,
-        every: int = 1,
-        remat_every: int | None = None,
+        every: SupportsIndex = 1,
+        remat_every: SupportsIndex | None = None,
     ) -> tuple[SimulationState, Outputs]:
         """`steps` steps as one pure, differentiable program: final state, and the recorded fields.
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 import jax
 import jax.numpy as jnp
@@ -30,12 +30,12 @@ class Simulation(Program):
 
     def run(
         self,
-        duration: float | None = None,
+        duration: SupportsFloat | None = None,
         inputs: Inputs | None = None,
         *,
-        steps: int | None = None,
+        steps: SupportsIndex | None = None,
         record: Recorded = None,
-        every: int = 1,
+        every: SupportsIndex = 1,
         initial_state: SimulationState | Mapping[str, Mapping[str, Any]] | None = None,
         progress: Progress = True,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -80,17 +80,17 @@ class Simulation(Program):
 
     def run_batch(
         self,
-        duration: float | None = None,
+        duration: SupportsFloat | None = None,
         inputs: Inputs | None = None,
         *,
-        steps: int | None = None,
+        steps: SupportsIndex | None = None,
         parameters: Mapping[str, Any] | None = None,
         initial_state: Mapping[str, Mapping[str, Any]] | None = None,
-        batch_size: int | None = None,
+        batch_size: SupportsIndex | None = None,
         record: Recorded = None,
-        every: int = 1,
+        every: SupportsIndex = 1,
         progress: Progress = True,
-        threads: int | None = None,
+        threads: SupportsIndex | None = None,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.
 
@@ -123,7 +123,9 @@ class Simulation(Program):
         warn_if_forked()
         return BatchJob(variants, selection, steps, every, threads).finish(progress)
 
-    def count_steps(self, duration: float | None, steps: int | None = None) -> int:
+    def count_steps(
+        self, duration: SupportsFloat | None, steps: SupportsIndex | None = None
+    ) -> int:
         """The number of steps of a run; a duration in seconds must be a whole number of them."""
         if (duration is None) == (steps is None):
             raise InputError("give either duration (seconds) or steps", place=("duration",))
@@ -161,7 +163,7 @@ def _countable(steps: int, name: str) -> int:
     return steps
 
 
-def whole_steps(duration: float, timestep: float) -> int:
+def whole_steps(duration: SupportsFloat, timestep: float) -> int:
     """How many steps a duration is, both in seconds; an `InputError` when it is no number."""
     duration = real("duration", duration, "s")
     exact = duration / timestep

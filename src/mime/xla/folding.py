@@ -127,6 +127,11 @@ class _Programs:
 _programs = _Programs()
 
 
+def programs_kept() -> int:
+    """How many compiled programs there are now."""
+    return _programs.count()
+
+
 def jit_folding(
     function: Callable[..., Any], static_argnames: tuple[str, ...] = (), **jit_options: Any
 ) -> Folding:

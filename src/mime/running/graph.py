@@ -114,32 +114,22 @@ class GraphManager:
         place = f"coupling group of {quoted(members)}:"
         tolerance = None if tolerance is None else real("tolerance", tolerance)
         max_iterations = whole("max_iterations", max_iterations)
-        wrong = {
-            "nodes": (bool(members), "must name the members", members),
-            "tolerance": (tolerance is None or tolerance > 0, "must be > 0", tolerance),
-            "max_iterations": (max_iterations >= 1, "must be >= 1", max_iterations),
-            "acceleration": (
-                _is_in(acceleration, ACCELERATIONS),
-                _one_of(ACCELERATIONS),
-                acceleration,
-            ),
-            "method": (_is_in(method, METHODS), _one_of(METHODS), method),
-        }
+        acceleration, method = text("acceleration", acceleration), text("method", method)
+        checks = (
+            ("nodes", bool(members), "names of nodes", members),
+            ("tolerance", tolerance is None or tolerance > 0, "> 0", tolerance),
+            ("max_iterations", max_iterations >= 1, ">= 1", max_iterations),
+            ("acceleration", acceleration in ACCELERATIONS, f"in {ACCELERATIONS}", acceleration),
+            ("method", method in METHODS, f"in {METHODS}", method),
+        )
         if problems := [
-            Problem(("group", label, key), f"{key} {expected}, got {given!r}", label=place)
-            for key, (good, expected, given) in wrong.items()
+            Problem(("group", label, key), f"{key} must be {expected}, got {given!r}", label=place)
+            for key, good, expected, given in checks
             if not good
         ]:
             raise GraphError(problems)
         self._groups.append(
-            CouplingGroup(
-                label,
-                tuple(members),
-                tolerance,
-                max_iterations,
-                acceleration,
-                method,
-            )
+            CouplingGroup(label, tuple(members), tolerance, max_iterations, acceleration, method)
         )
         self._running = None
 
@@ -201,14 +191,6 @@ class GraphManager:
         for name, field in sorted(set(self._external)):
             lines.append(f'  {_id(name)}_{_id(field)}(["{field}"]) --> {_id(name)}')
         return "\n".join(lines)
-
-
-def _is_in(given: Any, choices: tuple[str, ...]) -> bool:
-    return isinstance(given, str) and given in choices
-
-
-def _one_of(choices: tuple[str, ...]) -> str:
-    return f"must be one of {', '.join(map(repr, choices))}"
 
 
 def _name(node: Node) -> str:

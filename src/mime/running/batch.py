@@ -17,6 +17,7 @@ from mime.running.loop import Buffer, Samples
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
+    check_memory,
     labels,
     parameter_values,
     sample_bytes,
@@ -41,6 +42,8 @@ class BatchJob:
         self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
+        self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
+        check_memory(steps // every, self.sample_bytes, variants.size)
         kind = batch_program(variants.shared)
         self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
         self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
@@ -52,7 +55,7 @@ class BatchJob:
     def finish(self, progress: Progress) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
-        size = length * sample_bytes(self.variants.shared.nodes, self.selection)
+        size = length * self.sample_bytes
         capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
         self.buffer = Buffer(self.selection, capacity, self.every == 1)
         self.start = self.blocks[0].state.step

@@ -20,6 +20,7 @@ from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
+    check_memory,
     labels,
     parameter_values,
     sample_bytes,
@@ -68,6 +69,7 @@ class Job:
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
+        check_memory(steps // every, size)
         room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
         capacity = buffer_capacity(size, steps // every, *room)
         self.buffer = Buffer(selection, capacity, every == 1)

@@ -20,7 +20,6 @@ from mime.running.batch import BatchJob
 from mime.running.forks import warn_if_forked
 from mime.running.job import Job
 from mime.running.progress import Progress, check_progress
-from mime.running.recording import check_memory, sample_bytes
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
 
@@ -67,7 +66,6 @@ class Simulation(Program):
             if isinstance(initial_state, SimulationState)
             else self.init_state(initial_state)
         )
-        check_memory(steps // every, sample_bytes(self.nodes, selection))
         warn_if_forked()
         job = Job(self, start, signals, selection, steps, every)
         if checkpoint is not None:
@@ -119,7 +117,6 @@ class Simulation(Program):
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
         selection = self.select(record)
-        check_memory(steps // every, sample_bytes(self.nodes, selection), variants.size)
         warn_if_forked()
         return BatchJob(variants, selection, steps, every, threads).finish(progress)
 

@@ -11,8 +11,9 @@ structure has a jitted function of its own, and beyond `MOST_PROGRAMS` those tha
 for the longest time are cleared, with the input functions and graphs that they were made for.
 """
 
+import dataclasses
+import itertools
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any
@@ -87,41 +88,55 @@ class Folding:
         return jax.jit(compiled, **self._jit_options)
 
 
+@dataclasses.dataclass(slots=True)
+class _Kept:
+    """The jitted function of one structure, with a program for each kind of its arguments."""
+
+    jitted: Any
+    counted: int = 0
+    """Programs when they were last counted, and the one that was about to be compiled."""
+    used: int = 0
+    """When it was last called for: the larger, the later."""
+
+
 class _Programs:
-    """The jitted functions of all structures, the one called last at the end."""
+    """The jitted functions of all structures."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Folding, Constants], Any] = OrderedDict()
-        self._counts: dict[tuple[Folding, Constants], int] = {}
-        self._lock = threading.RLock()
+        self._kept: dict[tuple[Folding, Constants], _Kept] = {}
+        self._clock = itertools.count()
+        self._lock = threading.Lock()
 
     def of(self, folding: Folding, constants: Constants) -> Any:
         """The jitted function of a structure: the one there is, or a new one."""
         key = (folding, constants)
-        with self._lock:
-            jitted = self._kept.get(key)
-            if jitted is None:
-                jitted = self._kept[key] = folding.jit(constants)
-            else:
-                self._kept.move_to_end(key)
-            if jitted._cache_size() >= self._counts.get(key, 0):  # it has compiled since, or is new
-                self._counts[key] = jitted._cache_size() + 1
-                self._release(key)
-        return jitted
+        entry = self._kept.get(key)
+        if entry is None:
+            entry = self._kept.setdefault(key, _Kept(folding.jit(constants)))
+        entry.used = next(self._clock)
+        if entry.jitted._cache_size() >= entry.counted:  # it has compiled since, or is new
+            with self._lock:
+                entry.counted = entry.jitted._cache_size() + 1
+                self._release(entry)
+        return entry.jitted
 
-    def _release(self, latest: tuple[Folding, Constants]) -> None:
+    def _release(self, latest: _Kept) -> None:
         """Clear the oldest functions until few enough programs are left, the latest's own last."""
-        while sum(self._counts.values()) > MOST_PROGRAMS:
-            key = next(iter(self._kept))
-            self._kept[key].clear_cache()
-            if key == latest:
-                self._counts[key] = 1
-                break
-            del self._kept[key], self._counts[key]
+        total = sum(entry.counted for entry in self._kept.copy().values())
+        if total <= MOST_PROGRAMS:
+            return
+        for key, entry in sorted(self._kept.copy().items(), key=lambda item: item[1].used):
+            if total <= MOST_PROGRAMS:
+                return
+            total -= entry.counted
+            entry.jitted.clear_cache()
+            entry.counted = 1
+            if entry is not latest:
+                del self._kept[key]
 
     def count(self) -> int:
         """How many programs there are now."""
-        return sum(jitted._cache_size() for jitted in self._kept.values())
+        return sum(entry.jitted._cache_size() for entry in self._kept.copy().values())
 
 
 _programs = _Programs()

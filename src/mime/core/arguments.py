@@ -41,7 +41,11 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 
 def real(
-    name: str, value: Any, unit: str = "", above: float | None = None, least: float | None = None
+    name: str,
+    value: Any,
+    unit: str = "",
+    above: float | int | None = None,
+    least: float | int | None = None,
 ) -> float:
     """A finite number within bounds, as a float."""
     bounds = [f"> {above:g}"] if above is not None else []

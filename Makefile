@@ -9,7 +9,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test test-quick lint bench bench-quick docs picture contest verify clean
+.PHONY: setup demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -41,6 +41,12 @@ test: lint  ## lint, format, types, all tests
 
 test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+
+fuzz: .venv/.tests  ## the generators of bad input at full size
+	MIME_FUZZ=1 $(BIN)/python -m pytest -q tests/running/test_calls.py
+
+soak: .venv/.tests  ## thousands of programs in one process: memory and maps stay bounded; an hour
+	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify --out docs/validation/benchmark_reports

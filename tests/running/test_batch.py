@@ -162,7 +162,7 @@ def test_a_member_that_diverges_is_reported_and_does_not_spoil_the_others(simula
     ("options", "error", "message"),
     [
         ({}, InputError, "nothing varies"),
-        ({"batch_size": 0}, InputError, "at least one member"),
+        ({"batch_size": 0}, InputError, "batch_size must be a whole number from 1"),
         (
             {"parameters": {"rotor": {"inertia_kg_m2": [1.0, 2.0], "damping_n_m_s": [1.0] * 3}}},
             InputError,

@@ -237,7 +237,7 @@ def test_an_undeclared_external_input_is_refused():
     simulation = pendulum(delay=True).compile()
     with pytest.raises(InputError, match=r"did you mean 'rotor.torque'"):
         simulation.run(steps=1, inputs={"rotor": {"torqe": 1.0}})
-    with pytest.raises(InputError, match="must map input names to values"):
+    with pytest.raises(InputError, match="must be a mapping like"):
         simulation.run(steps=1, inputs={"rotor": 1.0})
 
 

@@ -113,8 +113,8 @@ def test_a_run_goes_on_from_an_earlier_final_state(simulation):
     [
         ({"duration": 0.0005}, "0.5 steps of 0.001 s"),
         ({}, "either duration"),
-        ({"steps": 0}, "at least one step"),
-        ({"steps": 5, "every": 0}, "every must be >= 1"),
+        ({"steps": 0}, "steps must be a whole number >= 1, got 0"),
+        ({"steps": 5, "every": 0}, "every must be a whole number from 1 to 5, got 0"),
         ({"steps": 5, "record": ["rotor.sped"]}, "did you mean 'speed'"),
         ({"steps": 5, "record": ["speed"]}, "write 'node.field'"),
         ({"steps": 5, "resume": True}, "needs a checkpoint"),

@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Real
 
+from mime._text import quoted
 from mime.control.kinematics import (
     JOINT_TYPE_PRISMATIC,
     KinematicTree,
     frame_jacobian_at,
     frame_pose,
 )
+from mime.core.arguments import instance, numbers, text, whole, wrong
 from mime.core.pose import (
     IDENTITY_POSE,
     compose,
@@ -22,6 +24,7 @@ from mime.core.pose import (
     quat_multiply,
     quat_to_rotation_vector,
 )
+from mime.core.problem import InputError
 from mime.xla.folding import jit_folding
 
 Number = Real[ArrayLike, ""]
@@ -34,6 +37,10 @@ STALLED_ITERATIONS = 10
 SMALLEST_GAIN = 1e-3
 """A search has stalled in a minimum after STALLED_ITERATIONS in a row that each reduce |W e|² by
 less than this part of it."""
+
+
+MOST_ITERATIONS = 2**31 - 1
+"""They are counted in an int32."""
 
 
 class IKResult(eqx.Module):
@@ -96,16 +103,17 @@ def solve_ik(
     Compiled once for a tree, frame and number of restarts; `jax.vmap` for many targets. It can be
     differentiated by target and offset: Δq = J⁺ Δe, with joints at their limits held.
     """
+    instance("tree", tree, KinematicTree)
+    if text("frame_name", frame_name) not in tree.frame_names:
+        raise wrong("frame_name", f"one of {quoted(tree.frame_names)}", frame_name)
+    restarts = whole("restarts", restarts)
+    max_iterations = whole("max_iterations", max_iterations, 1, most=MOST_ITERATIONS)
+    instance("position_only", position_only, bool, np.bool_)
     link_idx, _ = tree.frame(frame_name)
     if link_idx < 0:
-        raise ValueError(f"{tree.name}: no joint moves {frame_name!r}, so it cannot be placed")
+        raise InputError(f"{tree.name}: no joint moves {frame_name!r}, so it cannot be placed")
     if restarts and key is None:
-        raise ValueError("solve_ik: random restarts need a key; give key=jax.random.key(0)")
-    if restarts < 0 or max_iterations < 1:
-        raise ValueError(
-            "solve_ik: restarts must be >= 0 and max_iterations >= 1, "
-            f"got {restarts} and {max_iterations}"
-        )
+        raise InputError("solve_ik: random restarts need a key; give key=jax.random.key(0)")
     variables = [x for x in (target_pose, q0, offset) if isinstance(x, jax.Array)]
     dtype = jnp.result_type(float, *variables)
     tolerance = 1e-6 if jnp.finfo(dtype).bits == 64 else 1e-4
@@ -114,8 +122,14 @@ def solve_ik(
         "q0": (q0, (tree.num_joints,)),
         "offset": (offset, (7,)),
         "weights": (weights, (6,)),
-        "position_tolerance_m": (position_tolerance_m or tolerance, ()),
-        "angle_tolerance_rad": (angle_tolerance_rad or tolerance, ()),
+        "position_tolerance_m": (
+            tolerance if position_tolerance_m is None else position_tolerance_m,
+            (),
+        ),
+        "angle_tolerance_rad": (
+            tolerance if angle_tolerance_rad is None else angle_tolerance_rad,
+            (),
+        ),
         "damping": (damping, ()),
         "max_iterations": (max_iterations, ()),
     }
@@ -130,22 +144,22 @@ def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     if isinstance(value, jax.core.Tracer):
         array: Any = value.astype(dtype)
     else:
-        array = np.asarray(value, dtype)
+        array = np.asarray(numbers(name, value, where="solve_ik: "), dtype)
     if array.shape != shape:
-        raise ValueError(f"solve_ik: {name} must have shape {shape}, got {array.shape}")
+        raise InputError(f"solve_ik: {name} must have shape {shape}, got {array.shape}")
     if isinstance(array, jax.core.Tracer):
         return array
     if not np.all(np.isfinite(array)):
-        raise ValueError(f"solve_ik: {name} must be finite, got {array}")
+        raise InputError(f"solve_ik: {name} must be finite, got {array}")
     if name in ("target_pose", "offset") and abs(np.linalg.norm(array[3:]) - 1) > 1e-3:
-        raise ValueError(
+        raise InputError(
             f"solve_ik: {name} must hold a unit quaternion [x y z qw qx qy qz], got one of length "
             f"{np.linalg.norm(array[3:]):.6g}"
         )
     if name in ("position_tolerance_m", "angle_tolerance_rad", "damping") and array <= 0:
-        raise ValueError(f"solve_ik: {name} must be > 0, got {array}")
+        raise InputError(f"solve_ik: {name} must be > 0, got {array}")
     if name == "weights" and np.any(array < 0):
-        raise ValueError(f"solve_ik: {name} must be >= 0, got {array}")
+        raise InputError(f"solve_ik: {name} must be >= 0, got {array}")
     return array
 
 

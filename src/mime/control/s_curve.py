@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Real
 
+from mime.core.arguments import numbers
 from mime.core.node import Scalar
 from mime.core.parameters import known
 from mime.core.problem import ParameterError, Problem
@@ -185,7 +186,8 @@ def check_limits(**limits: Any) -> None:
     problems = [
         Problem((name,), f"must be finite and > 0, got {limit}")
         for name, limit in limits.items()
-        if known(limit) and not np.all((np.asarray(limit) > 0) & np.isfinite(limit))
+        if known(limit)
+        and not np.all((np.asarray(numbers(name, limit)) > 0) & np.isfinite(np.asarray(limit)))
     ]
     if problems:
         raise ParameterError("", problems)

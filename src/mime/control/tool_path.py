@@ -15,6 +15,7 @@ from mime.control.kinematics import KinematicTree, frame_pose
 from mime.control.s_curve import Number, SCurve, s_curve
 from mime.control.spline import second_derivatives, spline_at
 from mime.control.trajectories import JointTargets
+from mime.core.arguments import mapping, numbers
 from mime.core.pose import IDENTITY_POSE, compose, invert
 from mime.core.problem import ParameterError, Problem
 
@@ -80,7 +81,7 @@ class ToolPath(eqx.Module):
 
 def straight_segments(waypoints_m: Any) -> list[PathSegment]:
     """Straight lines from each waypoint to the next."""
-    points = np.asarray(waypoints_m, dtype=float)
+    points = np.asarray(numbers("waypoints_m", waypoints_m), dtype=float)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) < 2:
         expected = "must be two or more positions [x, y, z]"
         raise _refusal("waypoints_m", message=f"{expected}, got shape {points.shape}")
@@ -108,7 +109,7 @@ def circular_segment(circle: Mapping[str, Any]) -> PathSegment:
 
     e_1 is the x axis laid into the circle's plane (the y axis, where x is normal to it).
     """
-    for key in circle:
+    for key in mapping("circle", circle, "{'centre_m': [0, 0, 0], 'radius_m': 0.1}"):
         if key not in _CIRCLE:
             known = f"{nearest(key, _CIRCLE)} (it has {quoted(_CIRCLE)})"
             raise _refusal("circle", message=f"has no {key!r}{known}")

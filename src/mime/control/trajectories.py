@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.s_curve import Number, SCurve, check_limits, s_curve
+from mime.core.arguments import numbers
 from mime.core.node import Scalar
 from mime.core.problem import ParameterError, Problem
 
@@ -79,7 +80,12 @@ def checked_waypoints(name: str, waypoints: Any, **limits: PerJoint) -> tuple[Ar
     """Waypoints (2 or more, N) and limits (N,) as arrays; what cannot be is refused by its name."""
     check_limits(**limits)
     if isinstance(waypoints, Sequence):
-        waypoints = jnp.stack([jnp.asarray(q) for q in waypoints])
+        rows = [jnp.asarray(numbers(name, row)) for row in waypoints]
+        if len({row.shape for row in rows}) != 1:
+            message = "must be two or more rows of one length, a number for each joint"
+            raise ParameterError("", [Problem((name,), message)])
+        waypoints = jnp.stack(rows)
+    waypoints = numbers(name, waypoints)
     q = jnp.asarray(waypoints, jnp.result_type(float, waypoints))
     if q.ndim != 2 or len(q) < 2:
         message = f"must have shape (at least 2, joints), got {q.shape}"
@@ -96,7 +102,7 @@ def _plan(q: Array, v: Array, a: Array, j: Array) -> JointTrajectory:
 
 def per_joint(name: str, value: Any, like: Float[Array, " joints"]) -> Float[Array, " joints"]:
     """One number for all joints, or one for each, as an array like that of the joints."""
-    array = jnp.asarray(value, like.dtype)
+    array = jnp.asarray(numbers(name, value), like.dtype)
     if array.shape not in ((), like.shape):
         expected = f"must be one number or one for each of {len(like)} joints"
         raise ParameterError("", [Problem((name,), f"{expected}, got shape {array.shape}")])

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime._text import nearest, quoted
+from mime.core.arguments import mapping, numbers
 from mime.core.parameters import NamedEntries, Parameterised
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
@@ -61,10 +62,12 @@ class Leaf:
         return eqx.tree_at(where, node, new, is_leaf=lambda x: x is None)
 
 
-def split_addresses(parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def split_addresses(parameters: Mapping[str, Any] | None) -> Iterator[tuple[str, str, Any]]:
     """`(node, parameter, value)` of `{"motor.gear.ratio": 5}` or `{"motor": {"gear.ratio": 5}}`."""
-    for name, value in parameters.items():
+    form = "{'node.parameter': value}"
+    for name, value in mapping("parameters", parameters, form).items():
         if isinstance(value, Mapping):
+            mapping(f"parameters[{name!r}]", value, form)
             yield from ((name, inner, entry) for inner, entry in value.items())
         else:
             node, _, rest = name.partition(".")
@@ -98,6 +101,7 @@ def replace_value(node: Owner, address: str, value: Any) -> Owner:
     """`node` with another value at `address`, at the old one's shape and dtype; unchecked."""
     leaf = find(node, address)
     old = leaf.of(node)
+    numbers(address, value, where=f"{node.label}: ")
     if old is not None and np.shape(value) != np.shape(old):
         message = f"has shape {np.shape(old)}, got {np.shape(value)}"
         raise ParameterError(node.label, [Problem((address,), message)])

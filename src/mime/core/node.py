@@ -1,7 +1,7 @@
 """What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime._text import nearest, quoted
+from mime._text import brief, nearest, quoted
 from mime.core.address import replace_value
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
@@ -30,6 +30,14 @@ Values = Mapping[str, Any]
 AnyNode = TypeVar("AnyNode", bound="Node")
 
 
+def _as_float(value: Any) -> Any:
+    """A number as a float; what is none stays, to be refused by name."""
+    try:
+        return value if isinstance(value, str | bool) else float(value)
+    except Exception:  # an object's own `__float__` may raise anything
+        return value
+
+
 class Node(Parameterised):
     """A physical element.   x' = f(x, u, dt),   y = g(x', u, dt)
 
@@ -43,7 +51,7 @@ class Node(Parameterised):
 
     name: str = eqx.field(static=True)
     """The node's name in a graph."""
-    timestep: float = eqx.field(static=True, converter=float)
+    timestep: float = eqx.field(static=True, converter=_as_float)
     """Seconds from one update to the next."""
 
     @abstractmethod
@@ -171,6 +179,12 @@ class Node(Parameterised):
         ]
         return problems
 
+    def _own_problems(self) -> Iterator[Problem]:
+        if not isinstance(self.name, str) or not self.name:
+            yield Problem(("name",), f"must be a string, got {brief(self.name)}")
+        if not (isinstance(self.timestep, float) and 0 < self.timestep < float("inf")):
+            yield Problem(("timestep",), f"must be > 0 s, got {brief(self.timestep)}")
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for method in ("update", "compute_boundary_fluxes"):
@@ -178,10 +192,7 @@ class Node(Parameterised):
                 setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
 
     def __check_init__(self) -> None:
-        found = list(self.problems())
-        if not (np.isfinite(self.timestep) and self.timestep > 0):
-            found.insert(0, Problem(("timestep",), f"must be > 0 s, got {self.timestep!r}"))
-        if found:
+        if found := list(self.problems()):
             raise ParameterError(self.label, found)
 
 

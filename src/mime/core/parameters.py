@@ -3,13 +3,14 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
-from types import MappingProxyType
-from typing import Any
+from types import MappingProxyType, UnionType
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from mime._text import brief
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
 
@@ -71,9 +72,17 @@ class Parameterised(eqx.Module):
         """What is wrong beyond single ranges; override it. Values may be traced: skip those."""
         yield from ()
 
+    def _own_problems(self) -> Iterator[Problem]:
+        yield from ()
+
     def problems(self) -> Iterator[Problem]:
         """All that is wrong with the parameters, options and effects."""
-        simple = [*_option_problems(self), *_range_problems(self), *_effect_problems(self)]
+        simple = [
+            *self._own_problems(),
+            *_option_problems(self),
+            *_range_problems(self),
+            *_effect_problems(self),
+        ]
         yield from simple
         if not simple:  # the author's own checks may rely on numbers of the right shape
             yield from self.value_problems()
@@ -101,25 +110,65 @@ def _declared(cls: type, kind: str) -> dict[str, Any]:
     return {field.name: field.metadata[kind] for field in fields if kind in field.metadata}
 
 
+_PLAIN = {int: (int, np.integer), bool: (bool, np.bool_), str: (str,), type(None): (type(None),)}
+
+
 def _option_problems(value: Parameterised) -> Iterator[Problem]:
+    for name, kinds in _plain_options(type(value)).items():
+        given = getattr(value, name)
+        fitting = tuple(plain for kind in kinds for plain in _PLAIN[kind])
+        if not isinstance(given, fitting) or (isinstance(given, bool) and bool not in kinds):
+            expected = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
+            yield Problem((name,), f"must be of type {expected}, got {brief(given)}")
     for name, choices in value.option_choices().items():
-        if (given := getattr(value, name)) not in choices:
+        given = getattr(value, name)
+        if not any(type(given) is type(choice) and given == choice for choice in choices):
             allowed = ", ".join(map(repr, choices))
-            yield Problem((name,), f"must be one of {allowed}, got {given!r}")
+            yield Problem((name,), f"must be one of {allowed}, got {brief(given)}")
 
 
 def _range_problems(value: Parameterised) -> Iterator[Problem]:
     for name, spec in value.parameter_specs().items():
         given = getattr(value, name)
-        if given is None or isinstance(given, jax.core.Tracer):
+        absent = given is None and name in _may_be_absent(type(value))
+        if absent or isinstance(given, jax.core.Tracer):
             continue
-        if not isinstance(given, jax.Array | np.ndarray):
-            yield Problem((name,), f"must be a number [{spec.unit}], got {given!r}")
+        if not isinstance(given, jax.Array | np.ndarray) or given.dtype.kind in "OUSMmc":
+            yield Problem((name,), f"must be a number [{spec.unit}], got {brief(given)}")
         elif spec.shape is not None and given.shape != spec.shape:
-            yield Problem((name,), f"must have shape {spec.shape}, got {given.shape}: {given}")
+            shown = brief(np.asarray(given).tolist())
+            yield Problem((name,), f"must have shape {spec.shape}, got {given.shape}: {shown}")
         elif not spec.allows(np.asarray(given)):
-            shown = f"{float(given):.6g}" if given.ndim == 0 else str(given)
+            shown = f"{float(given):.6g}" if given.ndim == 0 else brief(np.asarray(given).tolist())
             yield Problem((name,), f"must be {spec.expected()}, got {shown}")
+
+
+@cache
+def _plain_options(cls: type) -> dict[str, tuple[type, ...]]:
+    """Options without `choices` whose type is made of int, bool, str and None."""
+    fields = [f for f in dataclasses.fields(cls) if f.metadata.get("static")]
+    kinds = {
+        f.name: get_args(f.type) if isinstance(f.type, UnionType) else (f.type,)
+        for f in fields
+        if "choices" not in f.metadata
+    }
+    return {
+        name: found
+        for name, found in kinds.items()
+        if name != "name" and all(kind in _PLAIN for kind in found)
+    }
+
+
+@cache
+def _may_be_absent(cls: type) -> frozenset[str]:
+    """Parameters that may be None, by their default or their type."""
+    return frozenset(
+        field.name
+        for field in dataclasses.fields(cls)
+        if field.default is None
+        or (field.default is dataclasses.MISSING and field.type is Any)
+        or type(None) in get_args(field.type)
+    )
 
 
 def _effect_problems(value: Parameterised) -> Iterator[Problem]:
@@ -129,6 +178,6 @@ def _effect_problems(value: Parameterised) -> Iterator[Problem]:
             continue
         if not isinstance(given, kinds):
             allowed = " or ".join(kind.__name__ for kind in kinds)
-            yield Problem((name,), f"must be a {allowed} or None, got {given!r}")
+            yield Problem((name,), f"must be a {allowed} or None, got {brief(given)}")
         else:
             yield from (problem.inside(name) for problem in given.problems())

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, SupportsIndex, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mime._text import nearest, quoted, warn_user
+from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import split_addresses
+from mime.core.arguments import mapping, numbers, whole
 from mime.core.coupling import CouplingReport
 from mime.core.node import Node, State, traced_fluxes
+from mime.core.parameters import known
 from mime.core.problem import InputError
 from mime.core.recorder import Outputs, Recorded, Selection, StepResult, recorder, select
 from mime.core.signals import Inputs, Signals, as_float_array, declared, sample, to_signals
@@ -24,6 +26,10 @@ from mime.core.wiring import CouplingGroup, Wiring
 from mime.xla.folding import jit_folding
 
 AnyProgram = TypeVar("AnyProgram", bound="Program")
+
+
+MOST_STEPS = 2**31 - 1
+"""The step counter is an int32."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -96,11 +102,11 @@ class Program(eqx.Module):
         self,
         state: SimulationState,
         inputs: Inputs | None = None,
-        steps: int = 1,
+        steps: SupportsIndex = 1,
         *,
         record: Recorded = None,
-        every: int = 1,
-        remat_every: int | None = None,
+        every: SupportsIndex = 1,
+        remat_every: SupportsIndex | None = None,
     ) -> tuple[SimulationState, Outputs]:
         """`steps` steps as one pure, differentiable program: final state, and the recorded fields.
 
@@ -108,8 +114,11 @@ class Program(eqx.Module):
         (n + 1) every. With `remat_every=m`, reverse mode keeps one state in m and recomputes the
         steps between: memory grows with steps/m + m instead of steps.
         """
+        steps = whole("steps", steps, 1, most=MOST_STEPS)
+        every = whole("every", every, 1)
+        remat_every = None if remat_every is None else whole("remat_every", remat_every, 1)
         for name, count in (("every", every), ("remat_every", remat_every)):
-            if count is not None and (count < 1 or steps % count):
+            if count is not None and steps % count:
                 raise InputError(
                     f"{name} must divide the {steps} steps, got {count}", place=(name,)
                 )
@@ -139,7 +148,9 @@ class Program(eqx.Module):
     def _checked_initial(
         self, initial: Mapping[str, Mapping[str, Any]] | None
     ) -> dict[str, dict[str, Any]]:
-        for node, fields in (initial or {}).items():
+        form = "{'node': {'field': value}}"
+        for node, fields in mapping("initial_state", initial, form).items():
+            mapping(f"initial_state[{node!r}]", fields, "{'field': value}")
             if node not in self.nodes:
                 raise InputError(
                     f"initial state: no node {node!r}{nearest(node, self.nodes)}",
@@ -154,10 +165,16 @@ class Program(eqx.Module):
                         f"(fields: {quoted(spec)})",
                         place=place,
                     )
-                if (shape := np.shape(fields[field])) != spec[field].shape:
+                value = numbers(f"initial state: {node}.{field}", fields[field])
+                if (shape := np.shape(value)) != spec[field].shape:
                     raise InputError(
                         f"initial state: {node}.{field} has shape {shape}, "
                         f"expected {spec[field].shape} [{spec[field].unit}]",
+                        place=place,
+                    )
+                if known(value) and not np.isfinite(np.asarray(value)).all():
+                    raise InputError(
+                        f"initial state: {node}.{field} is not finite, got {brief(value)}",
                         place=place,
                     )
         return {node: dict(fields) for node, fields in (initial or {}).items()}

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from mime._text import nearest, quoted
+from mime.core.arguments import texts
 from mime.core.node import Node, traced_fluxes
 from mime.core.problem import InputError
 from mime.core.step import SimulationState
@@ -83,9 +84,9 @@ def select(nodes: Mapping[str, Node], groups: Sequence[str], record: Recorded) -
         return (*defaults, *((group, tuple(GROUP_FIELDS)) for group in groups))
     chosen: dict[str, list[str]] = {}
     if isinstance(record, Mapping):
-        chosen = {name: list(fields) for name, fields in record.items()}
+        chosen = {str(name): texts(f"record[{name!r}]", fields) for name, fields in record.items()}
     else:
-        for entry in record:
+        for entry in texts("record", record):
             name, _, field = entry.rpartition(".")
             chosen.setdefault(name, []).append(field)
     for name, fields in chosen.items():

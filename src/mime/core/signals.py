@@ -10,7 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from mime._text import nearest, quoted
+from mime._text import nearest, quoted, shortened
+from mime.core.arguments import mapping, numbers
+from mime.core.parameters import known
+from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import InputError
 from mime.core.spec import Input
 
@@ -61,10 +64,8 @@ def declared(
 ) -> list[tuple[str, str, Any]]:
     """`(node, field, value)` of every given input; one that was not declared is refused."""
     found = []
-    for node, values in (inputs or {}).items():
-        if not isinstance(values, Mapping):
-            raise InputError(f"inputs[{node!r}] must map input names to values, got {values!r}")
-        for field, value in values.items():
+    for node, values in mapping("inputs", inputs, "{'node': {'input': value}}").items():
+        for field, value in mapping(f"inputs[{node!r}]", values, "{'input': value}").items():
             if (node, field) not in external:
                 wanted, names = f"{node}.{field}", [".".join(pair) for pair in external]
                 raise InputError(
@@ -91,9 +92,16 @@ def to_signals(
 
 def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
     if callable(value):
-        shape = jax.eval_shape(
-            lambda t: jnp.asarray(value(t)), jax.ShapeDtypeStruct((), jnp.result_type(float))
-        ).shape
+        try:
+            shape = jax.eval_shape(
+                lambda t: jnp.asarray(value(t)), jax.ShapeDtypeStruct((), jnp.result_type(float))
+            ).shape
+        except Exception as error:  # whatever the user's function raises is the finding
+            reason = shortened(f"{type(error).__name__}: {error}", 600)
+            raise InputError(
+                f"input {name}: the function fails when it is called with a traced time: {reason}",
+                place=("input", *name.split(".")),
+            ) from error
         if shape != spec.shape:
             raise InputError(
                 f"input {name}: the function gives shape {shape}, expected {spec.shape}"
@@ -101,7 +109,7 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
         # A module's parameters stay arguments of the program; a plain function is part of it.
         function: Any = value if isinstance(value, eqx.Module) else jax.tree_util.Partial(value)
         return Function(function)
-    array = as_float_array(name, value)
+    array = check_pose(name, spec, as_float_array(name, value))
     if array.shape == spec.shape:
         return Constant(array)
     if array.shape == (steps, *spec.shape):
@@ -114,13 +122,29 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
 
 def as_float_array(name: str, value: Any) -> Array:
     """A numeric value as a floating array."""
-    try:
-        array = jnp.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"input {name} must be a number or an array, got {value!r}") from error
+    array = jnp.asarray(numbers(f"input {name}", value))
     if jnp.issubdtype(array.dtype, jnp.floating):
         return array
     return array.astype(jnp.result_type(float))
+
+
+def check_pose(name: str, spec: Input, array: Array) -> Array:
+    """The same array; where the input is a pose, its quaternions must be of unit length."""
+    is_pose = spec.shape == (7,) and spec.default == IDENTITY_POSE and array.shape[-1:] == (7,)
+    if is_pose and known(array):
+        length = np.linalg.norm(np.asarray(array)[..., 3:], axis=-1)
+        if np.any(np.abs(length - 1) > _UNIT):
+            worst = length.flat[np.argmax(np.abs(length - 1))]
+            raise InputError(
+                f"input {name} must be a pose [x, y, z, qw, qx, qy, qz] with a quaternion of unit "
+                f"length, got one of length {worst:.6g}",
+                place=("input", *name.split(".")),
+            )
+    return array
+
+
+_UNIT = 1e-3
+"""How far from 1 a length may be: what three printed digits leave."""
 
 
 def sample(

@@ -91,7 +91,7 @@ def _to_variable(value: Any) -> Any:
         return value
     try:
         return jnp.asarray(value, dtype=jnp.result_type(float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
 
 
@@ -101,7 +101,7 @@ def _to_constant(value: Any) -> Any:
         return value
     try:
         return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
 
 

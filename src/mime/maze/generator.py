@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Int
 
+from mime.core.arguments import real, whole
 from mime.maze.grid import NORTH, STEPS, MazeError, default_goals
 from mime.maze.maze import Maze
 
@@ -20,6 +21,8 @@ def random_maze(
     grows from its newest cell with the probability `winding`, else from any: 1 gives long winding
     corridors, 0 short dead ends. The same seed gives the same maze.
     """
+    seed, rows, cols = whole("seed", seed), whole("rows", rows), whole("cols", cols)
+    loops, winding = real("loops", loops), real("winding", winding)
     if not (3 <= rows <= 32 and 3 <= cols <= 32):
         raise MazeError(
             f"random_maze needs 3 to 32 rows and columns, for a start and a goal room apart from "

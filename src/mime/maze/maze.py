@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from mime.core.arguments import instance, numbers, real, several
 from mime.maze.checks import as_cell, as_heading, check_agreement, check_maze, check_shapes
 from mime.maze.grid import (
     EAST,
@@ -58,7 +59,7 @@ class Maze:
         """Without `start` the south-west corner, without `goals` the centre (`default_goals`)."""
         set_field = object.__setattr__.__get__(self)
         for field, walls in (("horizontal", horizontal), ("vertical", vertical)):
-            array = np.array(walls, dtype=bool)
+            array = np.array(numbers(field, walls), dtype=bool)
             array.setflags(write=False)
             set_field(field, array)
         check_shapes(self.horizontal, self.vertical)
@@ -66,10 +67,12 @@ class Maze:
         goals = default_goals(self.rows, self.cols) if goals is None else goals
         set_field("start", as_cell(start, "start"))
         set_field("start_heading", as_heading(start_heading))
-        set_field("goals", tuple(sorted({as_cell(goal, "a goal") for goal in goals})))
-        set_field("cell_size_m", float(cell_size_m))
-        set_field("wall_thickness_m", float(wall_thickness_m))
-        set_field("name", str(name))
+        set_field(
+            "goals", tuple(sorted({as_cell(goal, "a goal") for goal in several("goals", goals)}))
+        )
+        set_field("cell_size_m", real("cell_size_m", cell_size_m, "m"))
+        set_field("wall_thickness_m", real("wall_thickness_m", wall_thickness_m, "m"))
+        set_field("name", instance("name", name, str))
         check_maze(self)
 
     @classmethod

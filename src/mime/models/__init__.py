@@ -3,9 +3,12 @@
 from importlib import resources
 from pathlib import Path
 
+from mime.core.arguments import text
+
 
 def model_path(name: str) -> Path:
     """Path of a bundled URDF, `model_path("desktop_arm_6axis")`, wherever MIME is installed."""
+    text("name", name)
     folder = Path(str(resources.files(__name__)))
     path = folder / f"{name}.urdf"
     if not path.is_file():

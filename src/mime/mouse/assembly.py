@@ -5,6 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mime._text import quoted
+from mime.core.arguments import instance, real, wrong
+from mime.core.parameters import known
 from mime.core.problem import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
@@ -57,6 +60,21 @@ def build_mouse(
     When the motors' inertia or gear is varied, the inertia of the body's wheels follows. The
     brain's gains do not: they are what the mouse was told when it was built.
     """
+    instance("maze", maze, Maze)
+    if not isinstance(motor, str) or motor not in CATALOGUE:
+        raise wrong("motor", f"one of {quoted(CATALOGUE)}", motor)
+    given = {
+        "gear_ratio": gear_ratio,
+        "supply_v": supply_v,
+        "mass_kg": mass_kg,
+        "yaw_inertia_kg_m2": yaw_inertia_kg_m2,
+        "wheel_inertia_kg_m2": wheel_inertia_kg_m2,
+        "wheel_radius_m": wheel_radius_m,
+        "track_width_m": track_width_m,
+    }
+    for name, value in given.items():
+        if known(value):  # a gradient may go through it
+            real(name, value, above=0)
     if maze.has_wall(maze.start, maze.start_heading):
         raise ParameterError(
             f"mouse: the start cell {maze.start} of maze {maze.name!r} must be open ahead, and the "
@@ -109,7 +127,7 @@ def build_mouse(
         **nominal,
         explore=explore,
         race=race,
-        strategy=strategy or Strategy(),
+        strategy=Strategy() if strategy is None else strategy,
         gains=Gains(
             back_emf_v_s_per_rad=float(motors[0].ke_v_s_per_rad) * gear_ratio,
             driving_v_s2_per_rad=volts_per_torque * (wheel + 0.5 * mass_kg * wheel_radius_m**2),
@@ -173,5 +191,5 @@ class _WheelWithMotor:
 
 def starting_state(maze: Maze) -> dict[str, dict[str, Any]]:
     """The mouse in the centre of its start cell, facing its open side."""
-    x, y = maze.cell_centre_m(maze.start)
+    x, y = instance("maze", maze, Maze).cell_centre_m(maze.start)
     return {"body": {"x": x, "y": y, "heading": maze.start_heading * 0.5 * np.pi}}

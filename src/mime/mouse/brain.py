@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.arguments import instance, wrong
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 from mime.maze.belief import Belief, unknown_belief
@@ -64,7 +65,15 @@ _STATE_FIELDS = {
 
 def _part(kind: type, **options: Any) -> Any:
     """A field that takes a value of that kind, or the table that describes one."""
-    made = lambda given: kind(**given) if isinstance(given, Mapping) else given  # noqa: E731
+
+    def made(given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return instance(kind.__name__, given, kind)
+        try:
+            return kind(**given)
+        except TypeError as error:  # a key that it has not
+            raise wrong(kind.__name__, f"a table of its fields ({error})", given) from None
+
     return eqx.field(converter=made, **options)
 
 

@@ -11,12 +11,13 @@ from mime._text import warn_user
 from mime.core.program import ConvergenceWarning, Program
 from mime.core.recorder import Selection
 from mime.core.step import SimulationState
-from mime.running.batch_programs import batch_program, fields_of
-from mime.running.divergence import all_finite
+from mime.running.batch_programs import batch_program, fields_of, walk_member
+from mime.running.divergence import first_bad, members_finite, watched
 from mime.running.loop import Buffer, Samples
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
+    check_memory,
     labels,
     parameter_values,
     sample_bytes,
@@ -25,6 +26,7 @@ from mime.running.recording import (
 from mime.running.threads import cut_batch, on_threads
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Block, Variants
+from mime.xla.folding import jit_folding
 
 _BUFFER_BYTES = 2**25
 
@@ -40,6 +42,8 @@ class BatchJob:
         self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
+        self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
+        check_memory(steps // every, self.sample_bytes, variants.size)
         kind = batch_program(variants.shared)
         self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
         self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
@@ -51,7 +55,7 @@ class BatchJob:
     def finish(self, progress: Progress) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
-        size = length * sample_bytes(self.variants.shared.nodes, self.selection)
+        size = length * self.sample_bytes
         capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
         self.buffer = Buffer(self.selection, capacity, self.every == 1)
         self.start = self.blocks[0].state.step
@@ -68,18 +72,43 @@ class BatchJob:
         return self._trajectory()
 
     def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
-        block.state, outputs = self.compiled(
+        before = block.state
+        block.state, outputs, flags = self.compiled(
             block.parameters,
-            block.state,
+            before,
             block.signals,
             self.start,
             Samples(np.int32(records), np.int32(stride)),
             axes=self.axes,
             buffer=self.buffer,
         )
+        finite = np.asarray(flags)  # waits
         if complete:
-            block.record(outputs, self.steps // self.every, done // self.every, records)
-        jax.block_until_ready(block.state)
+            taken = block.record(outputs, self.steps // self.every, done // self.every, records)
+            finite = members_finite(taken, finite)
+        if not finite.all():
+            self._note_divergence(block, before, np.flatnonzero(~finite), records * stride)
+
+    def _note_divergence(
+        self, block: Block, before: SimulationState, members: np.ndarray, steps: int
+    ) -> None:
+        """Walk a chunk again, for each member that left the finite numbers in it: where it did."""
+        program = self.variants.shared
+        for member in members.tolist():
+            if member not in block.diverged:
+                step, flags = walk_member(
+                    program,
+                    block.parameters,
+                    before,
+                    block.signals,
+                    self.start,
+                    np.int32(member),
+                    np.int32(steps),
+                    axes=self.axes,
+                    watched=watched(program, self.selection),
+                )
+                time_s = (int(step) + 1) * program.timestep
+                block.diverged[member] = Divergence(*first_bad(program, flags), time_s)
 
     def _trajectory(self) -> Trajectory:
         size, program = self.variants.size, self.variants.shared
@@ -101,15 +130,19 @@ class BatchJob:
                 parameters[node][name] = np.asarray(value)
                 varied.append((node, name))
         units, descriptions = labels(program.nodes, self.selection)
-        diverged = _find_divergence(fields, stacked, times)
+        diverged = {
+            cut.start + member: where
+            for cut, block in zip(self.cuts, self.blocks, strict=True)
+            for member, where in block.diverged.items()
+        }
+        diverged = dict(sorted(diverged.items()))
         _warn(program, diverged, stacked, size)
         return Trajectory(
             times, fields, units, descriptions, parameters, tuple(varied), size, stacked, diverged
         )
 
 
-@partial(jax.jit, static_argnames="surplus")
-def _stacked(states: list[SimulationState], *, surplus: tuple[int, ...]) -> SimulationState:
+def _stack(states: list[SimulationState], *, surplus: tuple[int, ...]) -> SimulationState:
     """The state of all members, batch axis first."""
 
     def join(*parts: jax.Array) -> jax.Array:
@@ -119,28 +152,7 @@ def _stacked(states: list[SimulationState], *, surplus: tuple[int, ...]) -> Simu
     return SimulationState(states[0].step, *jax.tree.map(join, *map(fields_of, states)))
 
 
-def _find_divergence(
-    fields: Mapping[str, Mapping[str, np.ndarray]], state: SimulationState, times: np.ndarray
-) -> dict[int, Divergence]:
-    """The first sample that is not finite, of every member that has one; else its final state."""
-    found: dict[int, Divergence] = {}
-    for node, values in state.nodes.items():
-        for field, value in values.items():
-            final = np.asarray(value)
-            if not all_finite(final):
-                for index in np.flatnonzero(
-                    ~np.isfinite(final.reshape(len(final), -1)).all(axis=1)
-                ):
-                    found.setdefault(int(index), Divergence(node, field, float(times[-1])))
-    for node, series in fields.items():
-        for field, x in series.items():
-            if not all_finite(x):
-                bad: np.ndarray = ~np.isfinite(x.reshape(*x.shape[:2], -1)).all(axis=2)
-                for index in np.flatnonzero(bad.any(axis=1)):
-                    time = float(times[bad[index].argmax()])
-                    if int(index) not in found or time < found[int(index)].time_s:
-                        found[int(index)] = Divergence(node, field, time)
-    return dict(sorted(found.items()))
+_stacked = jit_folding(_stack, static_argnames=("surplus",))
 
 
 def _warn(
@@ -151,7 +163,7 @@ def _warn(
         warn_user(
             DivergenceWarning(
                 f"{len(diverged)} of {size} members left the finite numbers, first member {index}: "
-                f"{where} or up to one sample before. See `trajectory.diverged`."
+                f"{where}. See `trajectory.diverged`."
             )
         )
     for group in program.wiring.groups:

@@ -18,16 +18,15 @@ from jax.extend.core import jaxprs_in_params
 from jaxtyping import Array
 
 from mime.core.program import Program, Step
-from mime.core.recorder import Outputs, Recorder, StepResult, recorder
+from mime.core.recorder import Outputs, Recorder, Selection, StepResult, recorder
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
+from mime.running.divergence import Flags, poison_of, walk
 from mime.running.loop import Buffer, Samples, run_chunk
-from mime.xla.folding import Folding, jit_folding, split
+from mime.xla.folding import MOST_PROGRAMS, Folding, jit_folding, split
 
 _LONG_STEP = 100
 """Operations from which on members run faster one after the other (benchmarks/arm.py)."""
-
-_sizes: dict[Any, int | None] = {}
 
 
 def step_size(program: Program) -> int | None:
@@ -36,13 +35,17 @@ def step_size(program: Program) -> int | None:
     None stands for a step with loops of its own: members may need different numbers of turns.
     """
     key = split(program)[0]
-    if key not in _sizes:
-        state = program.init_state()
-        jaxpr = jax.make_jaxpr(lambda s: advance(program.nodes, program.wiring, s, {})[0])(
-            state
-        ).jaxpr
-        _sizes[key] = _size(jaxpr)
-    return _sizes[key]
+    if (known := _sizes.get(key, -1)) != -1:
+        return known
+    state = program.init_state()
+    jaxpr = jax.make_jaxpr(lambda s: advance(program.nodes, program.wiring, s, {})[0])(state).jaxpr
+    if len(_sizes) >= MOST_PROGRAMS:
+        _sizes.clear()
+    _sizes[key] = size = _size(jaxpr)
+    return size
+
+
+_sizes: dict[Any, int | None] = {}
 
 
 def _size(jaxpr: Any) -> int | None:
@@ -102,7 +105,7 @@ def _lanes(
     *,
     axes: Any,
     buffer: Buffer,
-) -> tuple[SimulationState, Outputs]:
+) -> tuple[SimulationState, Outputs, Array]:
     """Run every operation on all members: each scalar of the physics is one lane of them."""
 
     def of_members(which: str) -> Callable[..., Outputs]:
@@ -121,6 +124,7 @@ def _lanes(
     return run_chunk(
         _step_of_all(shared, parameters, signals, start, axes),
         Recorder(watched, of_members("of_step"), of_members("of_inputs")),
+        poison_of(signals, member_axis=True),
         state,
         samples,
         buffer,
@@ -137,43 +141,72 @@ def _one_by_one(
     *,
     axes: Any,
     buffer: Buffer,
-) -> tuple[SimulationState, Outputs]:
+) -> tuple[SimulationState, Outputs, Array]:
     """`_lanes` with a loop over the members outside, each in the program of a single run."""
-    input_axes = {node: dict(fields) for node, fields in axes}
 
-    def member(its: tuple[Array, Any, Any]) -> tuple[Any, Outputs]:
+    def member(its: tuple[Array, Any, Any]) -> tuple[Any, Outputs, Array]:
         index, parameters, fields = its
-        nodes = shared.with_parameters(parameters).nodes
-
-        @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
-        def one(state: SimulationState) -> StepResult:
-            given = sample(signals, state.step - start, shared.time_at(state.step))
-            external = {
-                node: {
-                    field: value if input_axes[node][field] is None else value[..., index]
-                    for field, value in values.items()
-                }
-                for node, values in given.items()
-            }
-            return advance(nodes, shared.wiring, state, external)
-
-        after, outputs = run_chunk(
-            one,
-            recorder(nodes, shared.wiring, buffer.selection),
+        program = shared.with_parameters(parameters)
+        after, outputs, finite = run_chunk(
+            _step_of_one(program, signals, start, axes, index),
+            recorder(program.nodes, shared.wiring, buffer.selection),
+            poison_of(signals),
             SimulationState(state.step, *fields),
             samples,
             buffer,
         )
-        return fields_of(after), outputs
+        return fields_of(after), outputs, finite
 
     first = partial(jax.tree.map, lambda x: jnp.moveaxis(x, -1, 0))
     last = partial(jax.tree.map, lambda x: jnp.moveaxis(x, 0, -1))
     fields = first(fields_of(state))
     members = jax.tree.leaves(fields)[0].shape[0]
-    after, outputs = jax.lax.map(member, (jnp.arange(members), first(parameters), fields))
-    return SimulationState(state.step + samples.records * samples.stride, *last(after)), last(
-        outputs
-    )
+    its = jnp.arange(members), first(parameters), fields
+    after, outputs, finite = jax.lax.map(member, its)
+    step = state.step + samples.records * samples.stride
+    return SimulationState(step, *last(after)), last(outputs), finite
+
+
+def _step_of_one(program: Program, signals: Signals, start: Array, axes: Any, index: Array) -> Step:
+    """`advance` for one member: its input is the `index`-th where the members' differ."""
+    input_axes = {node: dict(fields) for node, fields in axes}
+
+    @partial(jax.jit, inline=True)  # as in `stepper`: keeps the trace
+    def one(state: SimulationState) -> StepResult:
+        given = sample(signals, state.step - start, program.time_at(state.step))
+        external = {
+            node: {
+                field: value if input_axes[node][field] is None else value[..., index]
+                for field, value in values.items()
+            }
+            for node, values in given.items()
+        }
+        return advance(program.nodes, program.wiring, state, external)
+
+    return one
+
+
+def _walk_member(
+    shared: Program,
+    parameters: Any,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    index: Array,
+    steps: Array,
+    *,
+    axes: Any,
+    watched: Selection,
+) -> tuple[Array, Flags]:
+    """Where one member of a block leaves the finite numbers: the step before, and what does."""
+    parameters, fields = jax.tree.map(lambda x: x[..., index], (parameters, fields_of(state)))
+    program = shared.with_parameters(parameters)
+    one = _step_of_one(program, signals, start, axes, index)
+    before, flags = walk(one, SimulationState(state.step, *fields), steps, watched)
+    return before.step, flags
+
+
+walk_member = jit_folding(_walk_member, static_argnames=("axes", "watched"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.core.arguments import function as checked_function
+from mime.core.arguments import whole
 from mime.core.problem import InputError
 from mime.running.threads import Cut, cut_batch, on_threads
 
@@ -25,6 +27,8 @@ def batched(function: Callable[..., Any], threads: int | None = None) -> Callabl
     the function: it holds the program. Inside `jax.jit` it is the same loop on one core.
     `threads`: one per core by default.
     """
+    checked_function("function", function)
+    threads = None if threads is None else whole("threads", threads, 1)
 
     @jax.jit
     def one_by_one(*args: Any) -> Any:

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from mime._files import write_atomically
+from mime._text import Travels
 from mime.core.program import Program
 from mime.core.recorder import Selection
 from mime.core.signals import Signals
@@ -25,7 +26,7 @@ _FORMAT = "MIME checkpoint 1"
 Reason = Literal["missing", "damaged", "unfinished", "other run", "too long"]
 
 
-class CheckpointError(ValueError):
+class CheckpointError(Travels, ValueError):
     """A checkpoint that cannot be used: `what` is wrong, for which `reason`."""
 
     def __init__(self, reason: Reason, what: str, advice: str):

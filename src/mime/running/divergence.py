@@ -1,5 +1,6 @@
 """Where a run stopped being finite."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -7,32 +8,74 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from mime.core.program import Program, stepper
-from mime.core.recorder import field_specs
-from mime.core.signals import Signals
+from mime.core.program import Program, Step, stepper
+from mime.core.recorder import Selection, field_specs
+from mime.core.signals import Function, Signals
 from mime.core.step import SimulationState
+from mime.running.loop import Poison
 from mime.xla.folding import jit_folding
 
 
+def poison_of(signals: Signals, member_axis: bool = False) -> Poison:
+    """What a loop adds up in every step, over state, held fluxes, and inputs from functions x:
+
+        sum of 0 x  =  0 where all is finite, else NaN, which no later addition heals.
+
+    That is an addition and a product per value, and no comparison. (Constants and arrays over time
+    are checked before a run.) With `member_axis` the last axis is that of the members.
+    """
+    functions = [
+        (node, field)
+        for node, fields in signals.items()
+        for field, signal in fields.items()
+        if isinstance(signal, Function)
+    ]
+
+    def poison(state: SimulationState, given: Any) -> Array:
+        inputs = [given[node][field] for node, field in functions]
+        leaves = [jnp.asarray(x) for x in jax.tree.leaves((state.nodes, state.held, inputs))]
+        zeros = [
+            jnp.sum(0 * x, axis=tuple(range(x.ndim - member_axis)))
+            for x in leaves
+            if jnp.issubdtype(x.dtype, jnp.floating)
+        ]
+        return sum(zeros[1:], start=zeros[0]) if zeros else jnp.zeros(())
+
+    return poison
+
+
 def locate(
-    program: Program, state: SimulationState, signals: Signals, start: Array, steps: int
+    program: Program,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    steps: int,
+    selection: Selection,
 ) -> tuple[SimulationState, tuple[str, str]]:
     """Walk `steps` steps again: the last finite state, and the first (node, field) that is not."""
-    before, flags = _walk(program, state, signals, start, np.int32(steps))
-    bad = [
-        (node, field)
-        for node in program.wiring.order
-        for field in field_specs(program.nodes[node])
-        if not flags[node].get(field, True)
-    ]
-    return before, bad[0] if bad else ("?", "?")
+    before, flags = _walk(
+        program, state, signals, start, np.int32(steps), watched=watched(program, selection)
+    )
+    return before, first_bad(program, flags)
 
 
-def is_finite(state: SimulationState) -> Array:
-    """True when no field of any node's state is NaN or infinite; traced."""
-    leaves = jax.tree.leaves((state.nodes, state.held))
-    floating = [x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
-    return jnp.all(jnp.array([jnp.isfinite(x).all() for x in floating]))
+def watched(program: Program, selection: Selection) -> Selection:
+    """The fluxes that matter: those that are recorded or that feed another node."""
+    fed = tuple((edge.source, (edge.source_field,)) for edge in program.wiring.edges)
+    return (*selection, *fed)
+
+
+def first_bad(program: Program, flags: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """The first (node, field) whose flag is down, along the schedule: inputs, states, fluxes."""
+    fields = {name: list(field_specs(program.nodes[name])) for name in program.wiring.order}
+    fields |= {group.name: ["residual"] for group in program.wiring.groups}
+    bad = (
+        (name, field)
+        for name, known in fields.items()
+        for field in known
+        if not flags[name].get(field, True)
+    )
+    return next(bad, ("?", "?"))  # two programs may round a value at the edge of infinity apart
 
 
 def all_finite(values: np.ndarray) -> bool:
@@ -40,34 +83,62 @@ def all_finite(values: np.ndarray) -> bool:
     return values.dtype.kind != "f" or bool(np.isfinite(values).all())
 
 
-@jit_folding
-def _walk(
-    program: Program, state: SimulationState, signals: Signals, start: Array, steps: Array
-) -> tuple[SimulationState, dict[str, dict[str, Array]]]:
-    """The last finite state, and which state fields and fluxes are finite one step later."""
-    one = stepper(program, signals, start)
+def members_finite(samples: list[np.ndarray], finite: np.ndarray) -> np.ndarray:
+    """Of the `finite` members, those whose samples are finite; the last axis is the members'."""
+    for values in samples:
+        if not all_finite(values):
+            finite = finite & np.isfinite(values).all(axis=tuple(range(values.ndim - 1)))
+    return finite
 
-    def flags(state: SimulationState) -> tuple[SimulationState, dict[str, dict[str, Array]]]:
-        after, fluxes, _ = one(state)
-        found = {
-            name: {
-                field: jnp.isfinite(x).all()
-                for field, x in {**after.nodes[name], **fluxes[name]}.items()
-            }
-            for name in program.nodes
-        }
+
+Flags = dict[str, dict[str, Array]]
+
+
+def walk(
+    one: Step, state: SimulationState, steps: Array, watched: Selection
+) -> tuple[SimulationState, Flags]:
+    """The last finite state, and which inputs, states and fluxes are finite one step later."""
+
+    def flags(state: SimulationState) -> tuple[SimulationState, Flags]:
+        after, all_fluxes, given = one(state)
+        fluxes: dict[str, dict[str, Any]] = {}
+        for name, chosen in watched:
+            known = all_fluxes.get(name, {})
+            fluxes.setdefault(name, {}).update({f: known[f] for f in chosen if f in known})
+        found: Flags = {name: {} for name in (*after.nodes, *after.coupling)}
+        reports = {name: {"residual": report.residual} for name, report in after.coupling.items()}
+        for values in (given, after.nodes, after.held, fluxes, reports):
+            for name, fields in values.items():
+                for field, x in fields.items():
+                    good = found[name].get(field, jnp.ones((), bool))
+                    found[name][field] = good & jnp.isfinite(x).all()
         return after, found
 
     last = state.step + steps
 
-    def go_on(carry: tuple[SimulationState, SimulationState, Any]) -> Array:
+    def go_on(carry: tuple[SimulationState, SimulationState, Flags]) -> Array:
         return jnp.all(jnp.stack(jax.tree.leaves(carry[2]))) & (carry[1].step < last)
 
     def body(
-        carry: tuple[SimulationState, SimulationState, Any],
-    ) -> tuple[SimulationState, SimulationState, Any]:
+        carry: tuple[SimulationState, SimulationState, Flags],
+    ) -> tuple[SimulationState, SimulationState, Flags]:
         _, after, _ = carry
         return after, *flags(after)
 
     before, _, found = jax.lax.while_loop(go_on, body, (state, *flags(state)))
     return before, found
+
+
+def _walk_run(
+    program: Program,
+    state: SimulationState,
+    signals: Signals,
+    start: Array,
+    steps: Array,
+    *,
+    watched: Selection,
+) -> tuple[SimulationState, Flags]:
+    return walk(stepper(program, signals, start), state, steps, watched)
+
+
+_walk = jit_folding(_walk_run, static_argnames=("watched",))

@@ -3,6 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from mime._text import brief, quoted
+from mime.core.arguments import function as checked_function
+from mime.core.arguments import instance, real, text, texts, whole
 from mime.core.checks import check
 from mime.core.node import Node, State
 from mime.core.problem import GraphError, Problem
@@ -37,13 +42,14 @@ class GraphManager:
         """Add a node. Its name must be its own."""
         if not isinstance(node, Node):
             raise GraphError(
-                [Problem((), f"add_node takes a Node, got {type(node).__name__}: {node!r}")]
+                [Problem((), f"add_node takes a Node, got {type(node).__name__}: {brief(node)}")]
             )
         self._nodes.append(node)
         self._running = None
 
     def add_graph(self, other: "GraphManager") -> None:
         """Add all nodes, edges, inputs, groups and derived parameters of another graph."""
+        instance("other", other, GraphManager)
         self._nodes += other._nodes
         self._edges += other._edges
         self._external += other._external
@@ -74,12 +80,18 @@ class GraphManager:
 
         `transform` is a JAX function of the flux (a conversion of unit, a component, a sign).
         """
-        self._edges.append(Edge(source, target, source_field, target_field, transform, delay))
+        ends = {"source": source, "target": target}
+        fields = {"source_field": source_field, "target_field": target_field}
+        names = {name: text(name, value) for name, value in {**ends, **fields}.items()}
+        if transform is not None:
+            checked_function("transform", transform)
+        instance("delay", delay, bool, np.bool_)
+        self._edges.append(Edge(**names, transform=transform, delay=bool(delay)))
         self._running = None
 
     def add_external_input(self, node: str, field: str) -> None:
         """Let the caller of a run set this input; it takes its default where none is given."""
-        self._external.append((node, field))
+        self._external.append((text("node", node), text("field", field)))
         self._running = None
 
     def add_coupling_group(
@@ -97,8 +109,14 @@ class GraphManager:
 
         Members run in the order given (it matters to Gauss-Seidel's speed, not to its result).
         """
-        label, place = name or "+".join(nodes), f"coupling group of {list(nodes)}:"
+        members = texts("nodes", nodes)
+        label = "+".join(members) if name is None else text("name", name)
+        place = f"coupling group of {quoted(members)}:"
+        tolerance = None if tolerance is None else real("tolerance", tolerance)
+        max_iterations = whole("max_iterations", max_iterations)
+        acceleration, method = text("acceleration", acceleration), text("method", method)
         checks = (
+            ("nodes", bool(members), "names of nodes", members),
             ("tolerance", tolerance is None or tolerance > 0, "> 0", tolerance),
             ("max_iterations", max_iterations >= 1, ">= 1", max_iterations),
             ("acceleration", acceleration in ACCELERATIONS, f"in {ACCELERATIONS}", acceleration),
@@ -111,7 +129,7 @@ class GraphManager:
         ]:
             raise GraphError(problems)
         self._groups.append(
-            CouplingGroup(label, tuple(nodes), tolerance, max_iterations, acceleration, method)
+            CouplingGroup(label, tuple(members), tolerance, max_iterations, acceleration, method)
         )
         self._running = None
 
@@ -128,7 +146,9 @@ class GraphManager:
         `reads` are the parameters (or effects) of the sources that it depends on. The value that
         the node was built with holds until one of them is varied.
         """
-        self._derived.append(Derived(node, parameter, function, tuple(sources), tuple(reads)))
+        names = text("node", node), text("parameter", parameter)
+        others = tuple(texts("sources", sources)), tuple(texts("reads", reads))
+        self._derived.append(Derived(*names, checked_function("function", function), *others))
         self._running = None
 
     def compile(self) -> Simulation:

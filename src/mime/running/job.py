@@ -8,17 +8,19 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from mime._text import Travels
 from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
 from mime.running.checkpoint import CheckpointError, Reached
-from mime.running.divergence import all_finite, is_finite, locate
+from mime.running.divergence import all_finite, locate, poison_of
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
+    check_memory,
     labels,
     parameter_values,
     sample_bytes,
@@ -31,7 +33,7 @@ _BUFFER_BYTES = 2**23
 _FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**17
 
 
-class DivergenceError(FloatingPointError):
+class DivergenceError(Travels, FloatingPointError):
     """A value stopped being finite. `trajectory` holds all that was computed before."""
 
     def __init__(self, where: Divergence, trajectory: Trajectory):
@@ -43,7 +45,7 @@ class DivergenceError(FloatingPointError):
         )
 
 
-class RunInterrupted(KeyboardInterrupt):
+class RunInterrupted(Travels, KeyboardInterrupt):
     """The user stopped a run. `trajectory` holds what was computed until then."""
 
     def __init__(self, what: str, trajectory: Trajectory, advice: str = ""):
@@ -67,6 +69,7 @@ class Job:
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
+        check_memory(steps // every, size)
         room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
         capacity = buffer_capacity(size, steps // every, *room)
         self.buffer = Buffer(selection, capacity, every == 1)
@@ -149,7 +152,7 @@ class Job:
     def _diverged(self, steps: int) -> None:
         """Walk the failed chunk again, step by step, to name the first value that is not finite."""
         before, (node, field) = locate(
-            self.program, self.state, self.signals, self.start.step, steps
+            self.program, self.state, self.signals, self.start.step, steps, self.selection
         )
         made = int(before.step - self.start.step)
         time_s = (int(before.step) + 1) * self.program.timestep
@@ -194,11 +197,10 @@ def _advance(
     *,
     buffer: Buffer,
 ) -> tuple[SimulationState, Outputs, Array]:
-    """A chunk, and whether the state after it is finite."""
+    """A chunk, and whether all was finite in each of its steps."""
     recorded = recorder(program.nodes, program.wiring, buffer.selection)
     step = stepper(program, signals, start)
-    after, outputs = run_chunk(step, recorded, state, samples, buffer)
-    return after, outputs, is_finite(after)
+    return run_chunk(step, recorded, poison_of(signals), state, samples, buffer)
 
 
 _compiled = jit_folding(_advance, static_argnames=("buffer",))

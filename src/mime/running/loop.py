@@ -1,5 +1,6 @@
 """The loop that `run` and `run_batch` repeat: some samples, as one compiled program."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -30,32 +31,52 @@ class Buffer(NamedTuple):
     """The stride is 1, and the fluxes of each step are at hand."""
 
 
+Poison = Callable[[SimulationState, Any], Array]
+"""0 where the state after a step and the inputs that it was given are finite, else NaN."""
+
+
 def run_chunk(
-    step: Step, recorder: Recorder, state: SimulationState, samples: Samples, buffer: Buffer
-) -> tuple[SimulationState, Outputs]:
-    """Take `samples` into buffers of fixed capacity: the state after, and the recorded values.
+    step: Step,
+    recorder: Recorder,
+    poison: Poison,
+    state: SimulationState,
+    samples: Samples,
+    buffer: Buffer,
+) -> tuple[SimulationState, Outputs, Array]:
+    """Take `samples` into buffers of fixed capacity: the state after, the recorded values, and
+    whether all was finite in every step, sampled or not.
 
     One compiled program serves every duration and every chunk, so that where a run is cut
     (progress, checkpoints, resuming) cannot change a bit of its result.
     """
     empty = recorder.no_inputs(step, state)
 
-    def sample_after(state: SimulationState) -> tuple[SimulationState, Outputs]:
+    def sample_after(state: SimulationState, sum_: Array) -> tuple[SimulationState, Array, Outputs]:
         if buffer.every_step:
             state, fluxes, given = step(state)
-            return state, recorder.of_step(state, fluxes, given)
-        state, given = jax.lax.fori_loop(
-            0, samples.stride, lambda _, carry: recorder.keep(step(carry[0])), (state, empty)
-        )
-        return state, recorder.of_inputs(state, given)
+            return state, sum_ + poison(state, given), recorder.of_step(state, fluxes, given)
+
+        def between(_: Array, carry: Any) -> Any:
+            result = step(carry[0])
+            return *recorder.keep(result), carry[2] + poison(result[0], result[2])
+
+        state, given, sum_ = jax.lax.fori_loop(0, samples.stride, between, (state, empty, sum_))
+        return state, sum_, recorder.of_inputs(state, given)
 
     def body(
-        index: Array, carry: tuple[SimulationState, Outputs]
-    ) -> tuple[SimulationState, Outputs]:
-        state, outputs = sample_after(carry[0])
+        index: Array, carry: tuple[SimulationState, Array, Outputs]
+    ) -> tuple[SimulationState, Array, Outputs]:
+        state, sum_, outputs = sample_after(*carry[:2])
         put = jax.lax.dynamic_update_index_in_dim
-        return state, jax.tree.map(lambda buf, x: put(buf, x, index, 0), carry[1], outputs)
+        return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, index, 0), carry[2], outputs)
 
-    shapes = jax.eval_shape(lambda s: sample_after(s)[1], state)
+    def first(state: SimulationState) -> Array:
+        after, _, given = step(state)
+        return poison(after, given)
+
+    none = jax.eval_shape(first, state)
+    start = jnp.zeros(none.shape, none.dtype)
+    shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, start)
     buffers = jax.tree.map(lambda x: jnp.zeros((buffer.capacity, *x.shape), x.dtype), shapes)
-    return jax.lax.fori_loop(0, samples.records, body, (state, buffers))
+    state, sum_, outputs = jax.lax.fori_loop(0, samples.records, body, (state, start, buffers))
+    return state, outputs, sum_ == 0

@@ -5,11 +5,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mime.core.arguments import wrong
+
 _SECONDS_PER_CHUNK = 0.2
 _SECONDS_BEFORE_THE_BAR = 0.5
 
 Progress = bool | Callable[[int, int], None]
 """Show a bar, or not, or call a function with the steps done and the steps in all."""
+
+
+def check_progress(progress: Any) -> None:
+    """Refuse what neither shows a bar nor can be called."""
+    if not isinstance(progress, bool) and not callable(progress):
+        raise wrong("progress", "True, False or a function (steps done, steps in all)", progress)
 
 
 class Pace:

@@ -3,16 +3,23 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime._text import quoted
+from mime.core.arguments import instance, real, whole
 from mime.core.problem import InputError
-from mime.core.program import Program
+from mime.core.program import MOST_STEPS, Program
 from mime.core.recorder import Recorded
 from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
 from mime.running.batch import BatchJob
+from mime.running.forks import warn_if_forked
 from mime.running.job import Job
-from mime.running.progress import Progress
+from mime.running.progress import Progress, check_progress
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
 
@@ -22,12 +29,12 @@ class Simulation(Program):
 
     def run(
         self,
-        duration: float | None = None,
+        duration: SupportsFloat | None = None,
         inputs: Inputs | None = None,
         *,
-        steps: int | None = None,
+        steps: SupportsIndex | None = None,
         record: Recorded = None,
-        every: int = 1,
+        every: SupportsIndex = 1,
         initial_state: SimulationState | Mapping[str, Mapping[str, Any]] | None = None,
         progress: Progress = True,
         checkpoint: str | os.PathLike[str] | None = None,
@@ -49,35 +56,39 @@ class Simulation(Program):
         before.
         """
         steps = self.count_steps(duration, steps)
-        if every < 1:
-            raise InputError(f"every must be >= 1, got {every}", place=("every",))
+        every = whole("every", every, 1, most=steps)
+        check_progress(progress)
+        instance("resume", resume, bool, np.bool_)
         signals = check_finite(self.signals(inputs, steps))
         selection = self.select(record)
         start = (
-            initial_state
+            self._checked_state(initial_state, steps)
             if isinstance(initial_state, SimulationState)
             else self.init_state(initial_state)
         )
+        warn_if_forked()
         job = Job(self, start, signals, selection, steps, every)
         if checkpoint is not None:
-            job.attach(Path(checkpoint), resume, checkpoint_seconds)
+            file = Path(instance("checkpoint", checkpoint, str, os.PathLike))
+            seconds = real("checkpoint_seconds", checkpoint_seconds, "s", least=0)
+            job.attach(file, bool(resume), seconds)
         elif resume:
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
         return job.finish(progress)
 
     def run_batch(
         self,
-        duration: float | None = None,
+        duration: SupportsFloat | None = None,
         inputs: Inputs | None = None,
         *,
-        steps: int | None = None,
+        steps: SupportsIndex | None = None,
         parameters: Mapping[str, Any] | None = None,
         initial_state: Mapping[str, Mapping[str, Any]] | None = None,
-        batch_size: int | None = None,
+        batch_size: SupportsIndex | None = None,
         record: Recorded = None,
-        every: int = 1,
+        every: SupportsIndex = 1,
         progress: Progress = True,
-        threads: int | None = None,
+        threads: SupportsIndex | None = None,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.
 
@@ -95,27 +106,70 @@ class Simulation(Program):
         `run` to rounding.
         """
         steps = self.count_steps(duration, steps)
-        if every < 1 or steps % every:
+        every = whole("every", every, 1)
+        if steps % every:
             raise InputError(f"every must divide the {steps} steps, got {every}", place=("every",))
+        check_progress(progress)
+        threads = None if threads is None else whole("threads", threads, 1)
+        batch_size = (
+            None if batch_size is None else whole("batch_size", batch_size, 1, most=MOST_STEPS)
+        )
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
-        return BatchJob(variants, self.select(record), steps, every, threads).finish(progress)
+        selection = self.select(record)
+        warn_if_forked()
+        return BatchJob(variants, selection, steps, every, threads).finish(progress)
 
-    def count_steps(self, duration: float | None, steps: int | None = None) -> int:
+    def count_steps(
+        self, duration: SupportsFloat | None, steps: SupportsIndex | None = None
+    ) -> int:
         """The number of steps of a run; a duration in seconds must be a whole number of them."""
         if (duration is None) == (steps is None):
             raise InputError("give either duration (seconds) or steps", place=("duration",))
         if steps is None:
             assert duration is not None
             return whole_steps(duration, self.timestep)
-        if steps < 1:
-            raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
-        return steps
+        return _countable(whole("steps", steps, 1), "steps")
+
+    def _checked_state(self, state: SimulationState, steps: int) -> SimulationState:
+        """A state to go on from, of this graph, with room for `steps` more."""
+        known = self.init_state()
+        given, expected = (
+            (jax.tree.structure(s), [jnp.shape(x) for x in jax.tree.leaves(s)])
+            for s in (state, known)
+        )
+        if given != expected:
+            raise InputError(
+                "initial_state is not the state of this graph: other nodes, fields or shapes "
+                f"(nodes {quoted(state.nodes)}, expected {quoted(self.nodes)})",
+                place=("initial_state",),
+            )
+        if not isinstance(state.step, jax.core.Tracer):
+            _countable(int(state.step) + steps, "steps")
+        return state
 
 
-def whole_steps(duration: float, timestep: float) -> int:
+def _countable(steps: int, name: str) -> int:
+    if steps > MOST_STEPS:
+        raise InputError(
+            f"{name}: the run would end at step {steps:,}; steps are counted to {MOST_STEPS:,}. "
+            "Take a longer timestep, or start a second run from the state reached, its step set "
+            "to 0",
+            place=(name,),
+        )
+    return steps
+
+
+def whole_steps(duration: SupportsFloat, timestep: float) -> int:
     """How many steps a duration is, both in seconds; an `InputError` when it is no number."""
+    duration = real("duration", duration, "s")
     exact = duration / timestep
+    if exact > MOST_STEPS:
+        raise InputError(
+            f"duration {duration:g} s is {exact:.6g} steps of {timestep:g} s; steps are counted "
+            f"to {MOST_STEPS:,}",
+            place=("duration",),
+        )
     steps = round(exact)
     if not abs(exact - steps) <= 1e-6 * max(1, steps):  # decimal seconds and timesteps
         raise InputError(
@@ -124,5 +178,8 @@ def whole_steps(duration: float, timestep: float) -> int:
             place=("duration",),
         )
     if steps < 1:
-        raise InputError(f"a run needs at least one step, got {steps}", place=("duration",))
+        raise InputError(
+            f"a run needs at least one step of {timestep:g} s, got {duration:g} s",
+            place=("duration",),
+        )
     return steps

@@ -27,7 +27,7 @@ def cut_batch(size: int, threads: int | None, smallest: int) -> list[Cut]:
     A cut that would reach beyond the end begins earlier instead. `threads=None` takes one per core,
     but none for fewer than `smallest` members.
     """
-    count = threads or max(1, min(os.cpu_count() or 1, size // smallest))
+    count = min(threads, size) if threads else max(1, min(os.cpu_count() or 1, size // smallest))
     length = -(-size // count)
     wanted = [index * length for index in range(count)]
     starts = [min(first, size - length) for first in wanted]

@@ -10,11 +10,21 @@ import numpy as np
 from jaxtyping import Array
 
 from mime.core.address import find, split_addresses
+from mime.core.arguments import numbers
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.program import Program
-from mime.core.signals import Constant, Inputs, Series, Signals, as_float_array, declared
+from mime.core.signals import (
+    Constant,
+    Inputs,
+    Series,
+    Signals,
+    as_float_array,
+    check_pose,
+    declared,
+)
 from mime.core.spec import Input
 from mime.core.step import SimulationState
+from mime.running.trajectory import Divergence
 from mime.xla.folding import jit_folding
 
 
@@ -36,16 +46,21 @@ class Block:
     state: SimulationState
     signals: Signals
     recorded: dict[str, dict[str, np.ndarray]] | None = None
+    diverged: dict[int, Divergence] = dataclasses.field(default_factory=dict)
+    """Members of the block that left the finite numbers."""
 
-    def record(self, outputs: Any, total: int, first: int, count: int) -> None:
+    def record(self, outputs: Any, total: int, first: int, count: int) -> list[np.ndarray]:
         """Keep `count` samples of a chunk's buffers, of the run's `total` those from `first` on."""
         if self.recorded is None:
             self.recorded = jax.tree.map(
                 lambda x: np.empty((total, *x.shape[1:]), x.dtype), outputs
             )
         pairs = zip(jax.tree.leaves(self.recorded), jax.tree.leaves(outputs), strict=True)
+        taken = []
         for kept, new in pairs:
             kept[first : first + count] = np.asarray(new)[:count]
+            taken.append(kept[first : first + count])
+        return taken
 
 
 class Variants:
@@ -93,8 +108,8 @@ class Variants:
     ) -> Split:
         """Values that vary, told by their rank, and those that all members share."""
         found = Split()
-        for node, name, value in split_addresses(given or {}):
-            array = np.asarray(value)
+        for node, name, value in split_addresses(given):
+            array = np.asarray(numbers(f"{node}.{name}", value))
             known = node in self.program.nodes
             varies = known and array.ndim == len(shape_of(node, name)) + 1
             if varies:
@@ -117,7 +132,8 @@ class Variants:
         specs = self.program.input_specs()
         for node, field, value in declared(inputs, self.program.wiring.external):
             if not callable(value):
-                name, shape = f"{node}.{field}", np.shape(value)
+                name = f"{node}.{field}"
+                shape = np.shape(numbers(f"input {name}", value))
                 if self._per_member(name, shape, specs[node][field]):
                     self.sizes[name] = shape[0]
 
@@ -148,7 +164,7 @@ class Variants:
                 shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
                 self.input_axes.setdefault(node, {})[field] = None
                 continue
-            array = as_float_array(name, value)
+            array = check_pose(name, spec, as_float_array(name, value))
             self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
             self.input_axes.setdefault(node, {})[field] = -1
         for node, fields in self.program.signals(shared, self.steps).items():

@@ -8,6 +8,8 @@ from typing import Any
 
 import jax
 
+from mime.core.arguments import path as path_of
+from mime.core.arguments import texts
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
 from mime.running.simulation import Simulation
@@ -88,7 +90,8 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
     In a run of it, an input (a `csv` row, say) of time t drives the step that begins at t, and a
     recorded sample is the state *after* its step: its first is that at the end of the first step.
     """
-    file = Path(path)
+    file = path_of("path", path)
+    texts("overrides", overrides)
     try:
         return _load(file, overrides)
     except RecursionError as error:

@@ -4,8 +4,16 @@
 
 A URDF's joint frames are NumPy arrays, mostly zeros and ones: folded, they cost nothing. A motor's
 resistance is a JAX array: it can change, be batched and be differentiated with no new compilation.
+
+Programs are released. JAX keeps what a jitted function has compiled for as long as the process
+lives: each takes some megabytes and dozens of the 65,530 memory maps that Linux grants. So every
+structure has a jitted function of its own, and beyond `MOST_PROGRAMS` those that were not called
+for the longest time are cleared, with the input functions and graphs that they were made for.
 """
 
+import dataclasses
+import itertools
+import threading
 from collections.abc import Callable
 from functools import partial, update_wrapper
 from typing import Any
@@ -50,22 +58,93 @@ def split(value: Any) -> tuple[Constants, list[Any]]:
     return Constants(treedef, constants), variables
 
 
+MOST_PROGRAMS = 128
+"""How many compiled programs are kept, in all: more than a session uses in turns."""
+
+
 class Folding:
     """`jax.jit(function)` that folds the NumPy leaves of the *first* argument into the program."""
 
     def __init__(self, function: Callable[..., Any], jit_options: dict[str, Any]):
-        def compiled(constants: Constants, variables: list[Any], *args: Any, **kwargs: Any) -> Any:
-            return function(constants.merge(variables), *args, **kwargs)
-
-        self._compiled = jax.jit(compiled, static_argnums=0, **jit_options)
+        self._function, self._jit_options = function, jit_options
         update_wrapper(self, function)
 
     def __call__(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*split(value), *args, **kwargs)
+        constants, variables = split(value)
+        return _programs.of(self, constants)(variables, *args, **kwargs)
 
     def of(self, value: Any) -> Callable[..., Any]:
         """The function of all arguments but the first, which many calls then split only once."""
-        return partial(self._compiled, *split(value))
+        constants, variables = split(value)
+        return partial(_programs.of(self, constants), variables)
+
+    def jit(self, constants: Constants) -> Any:
+        """The jitted function of one structure."""
+        function = self._function
+
+        def compiled(variables: list[Any], *args: Any, **kwargs: Any) -> Any:
+            return function(constants.merge(variables), *args, **kwargs)
+
+        return jax.jit(compiled, **self._jit_options)
+
+
+@dataclasses.dataclass(slots=True)
+class _Kept:
+    """The jitted function of one structure, with a program for each kind of its arguments."""
+
+    jitted: Any
+    counted: int = 0
+    """Programs when they were last counted, and the one that was about to be compiled."""
+    used: int = 0
+    """When it was last called for: the larger, the later."""
+
+
+class _Programs:
+    """The jitted functions of all structures."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Folding, Constants], _Kept] = {}
+        self._clock = itertools.count()
+        self._lock = threading.Lock()
+
+    def of(self, folding: Folding, constants: Constants) -> Any:
+        """The jitted function of a structure: the one there is, or a new one."""
+        key = (folding, constants)
+        entry = self._kept.get(key)
+        if entry is None:
+            entry = self._kept.setdefault(key, _Kept(folding.jit(constants)))
+        entry.used = next(self._clock)
+        if entry.jitted._cache_size() >= entry.counted:  # it has compiled since, or is new
+            with self._lock:
+                entry.counted = entry.jitted._cache_size() + 1
+                self._release(entry)
+        return entry.jitted
+
+    def _release(self, latest: _Kept) -> None:
+        """Clear the oldest functions until few enough programs are left, the latest's own last."""
+        total = sum(entry.counted for entry in self._kept.copy().values())
+        if total <= MOST_PROGRAMS:
+            return
+        for key, entry in sorted(self._kept.copy().items(), key=lambda item: item[1].used):
+            if total <= MOST_PROGRAMS:
+                return
+            total -= entry.counted
+            entry.jitted.clear_cache()
+            entry.counted = 1
+            if entry is not latest:
+                del self._kept[key]
+
+    def count(self) -> int:
+        """How many programs there are now."""
+        return sum(entry.jitted._cache_size() for entry in self._kept.copy().values())
+
+
+_programs = _Programs()
+
+
+def programs_kept() -> int:
+    """How many compiled programs there are now."""
+    return _programs.count()
 
 
 def jit_folding(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mime._files import write_atomically
 from mime._text import nearest, quoted
+from mime.core.arguments import path as path_of
 from mime.maze.formats.maz import format_maz, parse_maz
 from mime.maze.formats.num import format_num, parse_num
 from mime.maze.formats.shared import SIZE, Goals
@@ -38,7 +39,7 @@ def read_maze(
     Give `goals` where the file has none or others, `cell_size_m` and `wall_thickness_m` where they
     are not those of the classic contest.
     """
-    path = Path(path)
+    path = path_of("path", path)
     data = path.read_bytes()
     kind = format or _by_suffix(path) or _by_contents(data)
     if kind is None:

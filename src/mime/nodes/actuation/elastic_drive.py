@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mime.core.arguments import instance
 from mime.core.problem import ParameterError, Problem
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.motor import MotorNode
@@ -26,6 +27,7 @@ def elastic_drive(
     dt < 2 (N² J + Jo) R / (N² kt ke) keeps it stable. `iterated=True` solves both nodes together in
     each step; still first order, without that limit.
     """
+    instance("motor", motor, MotorNode)
     hint = "Give the motor its inertia_kg_m2 and gear"
     problems = [
         Problem((name,), f"is the motor's, got {joint[name]} for the joint", hint)

@@ -19,6 +19,7 @@ from mime.control.tool_path import (
     straight_segments,
     tool_path,
 )
+from mime.core.arguments import text
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import ParameterError, Problem
@@ -211,7 +212,7 @@ def _segments(waypoints_m: Any, circle: Any) -> list[PathSegment]:
 
 
 def _known_link(tree: KinematicTree, name: str) -> str:
-    if name not in tree.frame_names:
+    if text("end_effector_link_name", name) not in tree.frame_names:
         message = f"must be a link of the arm, got {name!r}; it has {quoted(tree.frame_names)}"
         raise ParameterError("", [Problem(("end_effector_link_name",), message)])
     return name

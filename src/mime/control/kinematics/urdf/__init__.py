@@ -14,6 +14,8 @@ from mime.control.kinematics.urdf.elements import (
 from mime.control.kinematics.urdf.merge import build_tree
 from mime.control.kinematics.urdf.visual import read_visuals
 from mime.control.kinematics.urdf.xml import UrdfError, ignored_tags, read_xml
+from mime.core.arguments import path as path_of
+from mime.core.arguments import several
 
 __all__ = ["UrdfError", "parse_urdf"]
 
@@ -33,7 +35,8 @@ def parse_urdf(
     (drawing only). `allow_unphysical_inertia`: accept bodies that no mass distribution can have
     (many published files hold some); they are then listed in `tree.ignored`.
     """
-    path = Path(path)
+    path = path_of("path", path)
+    folders = [path_of("package_dirs", folder) for folder in several("package_dirs", package_dirs)]
     robot = read_xml(path)
     if robot.tag != "robot":
         raise robot.error(
@@ -54,7 +57,7 @@ def parse_urdf(
         notes += read_limits(joint)
     for transmission in robot.findall("transmission"):
         notes += read_transmission(transmission, joints)
-    visuals = read_visuals(robot, [Path(folder) for folder in package_dirs])
+    visuals = read_visuals(robot, folders)
     notes += [
         f"mesh not found: {visual.mesh_path}"
         for visual in visuals

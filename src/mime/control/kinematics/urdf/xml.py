@@ -11,13 +11,16 @@ from xml.parsers import expat
 
 import numpy as np
 
+from mime._text import Travels, shortened
 
-class UrdfError(ValueError):
+
+class UrdfError(Travels, ValueError):
     """The file cannot be simulated. It names file, line and element, what was found, what to do."""
 
     def __init__(self, file: Path, message: str, line: int | None = None):
         self.filename = str(file)  # as an `OSError` has it
-        super().__init__(f"{file}: {message}" if line is None else f"{file}:{line}: {message}")
+        where = str(file) if line is None else f"{file}:{line}"
+        super().__init__(shortened(f"{where}: {message}"))
 
 
 class Element(ElementTree.Element):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from mime.core.arguments import numbers
 from mime.core.node import Node, Scalar, State
 from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
@@ -216,8 +217,9 @@ class MotorParameters(Node):
                 "r_ohm * timestep / 100; or set command_mode to 'torque' or 'velocity'",
             )
         axis, quaternion = self.axis_in_parent_frame, self.tool_offset_in_rotor_frame[3:]
-        if known(axis) and np.linalg.norm(axis) < 1e-6:
-            yield Problem(("axis_in_parent_frame",), f"must have a length > 0, got {axis}")
+        if known(axis) and not 1e-6 <= np.linalg.norm(axis) <= 1e6:  # its square must be finite
+            message = f"must have a length > 0, from 1e-6 to 1e6, got {axis}"
+            yield Problem(("axis_in_parent_frame",), message)
         if known(quaternion) and np.linalg.norm(quaternion) < 1e-6:
             message = f"must have a quaternion of length > 0, got {quaternion}"
             yield Problem(("tool_offset_in_rotor_frame",), message)
@@ -264,7 +266,7 @@ class MotorParameters(Node):
 
 def _unit_quaternion(pose: Any) -> Any:
     """The pose with its quaternion scaled to unit length; one of zero is left to the check."""
-    if not known(pose) or np.shape(pose) != (7,):
+    if not known(pose) or np.shape(numbers("tool_offset_in_rotor_frame", pose)) != (7,):
         return pose
     pose = np.asarray(pose, dtype=float)
     length = np.linalg.norm(pose[3:])

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
+from mime.core.arguments import instance, numbers, text
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries, known
 from mime.core.pose import IDENTITY_POSE
@@ -122,6 +123,7 @@ class RobotArmParameters(Node):
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
         """
+        instance("urdf_path", urdf_path, str, os.PathLike, KinematicTree)
         tree = urdf_path if isinstance(urdf_path, KinematicTree) else parse_urdf(urdf_path)
         found: list[Problem] = []
 
@@ -130,7 +132,7 @@ class RobotArmParameters(Node):
                 value = _by_name(label, value, tree.joint_names, default, found)
             return _sized(label, value, (tree.num_joints,), found)
 
-        if end_effector_link_name not in tree.frame_names:
+        if text("end_effector_link_name", end_effector_link_name) not in tree.frame_names:
             message = (
                 f"names no link {end_effector_link_name!r}"
                 f"{nearest(end_effector_link_name, tree.frame_names)} of {tree.source}"
@@ -175,7 +177,7 @@ class RobotArmParameters(Node):
             damping = damping[chosen]
             inserted = None if inserted is None else inserted[chosen]
         self.joint_stiffness_damping_n_m_s, self.inserted_inertia_kg_m2 = damping, inserted
-        springs = joint_limits == "spring"
+        springs = text("joint_limits", joint_limits) == "spring"
         self.limit_stiffness_n_m_per_rad = limit_stiffness_n_m_per_rad if springs else None
         self.limit_damping_n_m_s = limit_damping_n_m_s if springs else None
         self.joint_limits, self.integrator = joint_limits, integrator
@@ -283,7 +285,7 @@ def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem])
     """A parameter given by the user, at the shape that the robot asks for; None stays None."""
     if value is None or isinstance(value, jax.Array):
         return value
-    array = np.asarray(value, dtype=float)
+    array = np.asarray(numbers(label, value), dtype=float)
     may_be_infinite = label in ("joint_limit_override", "joint_stiffness_n_m_per_rad")
     if array.shape != shape:
         found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))

@@ -4,34 +4,60 @@ import sys
 import warnings
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
-MOST_CHARACTERS = 2000
-"""Of a message: what comes from a file can be of any length, and a person reads a screen."""
-
-_LONGEST_NAME = 100
-
-
-def quoted(names: Iterable[str], most: int = 50) -> str:
-    """'a', 'b', 'c'; or (none). Of very many the first are shown."""
-    known = [shortened(repr(str(name)), 60) for name in names]
-    more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(known[:most]) + more or "(none)"
+MOST_LETTERS = 1_500
+"""Of a message: whoever reads on a terminal sees its beginning and its end."""
+_MOST_NAMES, _LONGEST_NAME = 20, 60
 
 
-def shortened(words: str, most: int = MOST_CHARACTERS) -> str:
-    """The words, cut in their middle where they are longer than can be meant."""
-    if len(words) <= most:
-        return words
-    half = (most - 5) // 2
-    return f"{words[:half]} ... {words[len(words) - half :]}"
+def quoted(names: Iterable[str]) -> str:
+    """'a', 'b', 'c'; or (none); or the first 20 of them and how many more there are."""
+    found = list(names)
+    words = [brief(str(name), _LONGEST_NAME) for name in found[:_MOST_NAMES]]
+    if len(found) > _MOST_NAMES:
+        words.append(f"... and {len(found) - _MOST_NAMES} more")
+    return ", ".join(words) or "(none)"
+
+
+def brief(value: Any, most: int = 200) -> str:
+    """`repr(value)`, on one line and at most so many letters; for what an error was given."""
+    try:
+        return shortened(" ".join(repr(value).split()), most)
+    except Exception:  # a value whose repr fails is still named
+        return f"a {type(value).__name__}"
+
+
+def shortened(text: str, most: int = MOST_LETTERS) -> str:
+    """The text, its middle left out where it is longer than anyone would read."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]} ... {text[-(most // 4) :]}"
+
+
+class Travels:
+    """An exception that pickles to itself, whatever its `__init__` takes.
+
+    Worker processes send exceptions that way; by default they are built anew from their text.
+    """
+
+    def __reduce__(self) -> Any:
+        return _arrive, (type(self), getattr(self, "args", ()), vars(self))
+
+
+def _arrive(kind: Any, args: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """` (did you mean 'x'?)` when a known name is near, else nothing."""
-    if len(name := str(name)) > _LONGEST_NAME:
-        return ""  # nobody mistypes so much, and the search takes its time
-    close = get_close_matches(name, [str(entry) for entry in known], n=1, cutoff=0.5)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    if len(str(name)) > _LONGEST_NAME:  # the search takes a time that grows with its square
+        return ""
+    close = get_close_matches(str(name), [str(entry) for entry in known], n=1, cutoff=0.5)
+    return f" (did you mean {brief(close[0], _LONGEST_NAME)}?)" if close else ""
 
 
 def warn_user(warning: Warning) -> None:

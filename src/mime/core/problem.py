@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from mime._text import MOST_LETTERS, Travels, shortened
+
 Place = tuple[Any, ...]
 """A path: `("r_ohm",)`, `("gear", "ratio")`, `("edge", edge)`, `("input", "motor", "load")`."""
 
@@ -36,12 +38,17 @@ class Problem:
         """Message and hint, without the place."""
         return f"{self.message}. {self.hint}" if self.hint else self.message
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle sends: an edge goes without its transform, which may be a lambda."""
+        sent = tuple(getattr(part, "without_transform", part) for part in self.place)
+        return vars(self) | {"place": sent}
+
     def inside(self, *outer: Any) -> "Problem":
         """The same problem, its place seen from further out."""
         return dataclasses.replace(self, place=(*outer, *self.place))
 
 
-class ProblemError(ValueError):
+class ProblemError(Travels, ValueError):
     """Something that was refused. `problems` says all that is wrong, each with its place.
 
     `ProblemError("MotorNode 'm'", problems)`, or one sentence: `ProblemError(message, place=...)`.
@@ -59,9 +66,20 @@ class ProblemError(ValueError):
         """The error for people: one sentence, or one line per problem."""
         head = f"{self.where}: " if self.where else ""
         if len(self.problems) == 1:
-            return f"{head}{self.problems[0]}"
-        count = f"{head}{len(self.problems)} problems:"
-        return "\n".join([count, *(f"  - {problem}" for problem in self.problems)])
+            return shortened(f"{head}{self.problems[0]}")
+        return listed(f"{head}{len(self.problems)} problems:", self.problems)
+
+
+def listed(head: str, problems: Iterable[Problem], bullet: str = "  - ") -> str:
+    """A line per problem, as many as a person reads; the rest is counted."""
+    lines = [shortened(f"{bullet}{problem}") for problem in problems]
+    kept, room = [shortened(head)] if head else [], MOST_LETTERS - len(head)
+    for index, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0 and index:
+            return "\n".join([*kept, f"{bullet}... and {len(lines) - index} more"])
+        kept.append(line)
+    return "\n".join(kept)
 
 
 class ParameterError(ProblemError):
@@ -88,4 +106,4 @@ class GraphError(ProblemError):
     def text(self) -> str:
         """One line per problem."""
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
-        return "\n".join([f"the graph has {count}:", *(f"  - {p}" for p in self.problems)])
+        return listed(f"the graph has {count}:", self.problems)

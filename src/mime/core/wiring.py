@@ -23,6 +23,11 @@ class Edge:
     def __str__(self) -> str:
         return f"{self.source}.{self.source_field} -> {self.target}.{self.target_field}"
 
+    @property
+    def without_transform(self) -> "Edge":
+        """The same edge as plain data."""
+        return dataclasses.replace(self, transform=None)
+
     def sort_key(self) -> tuple[Any, ...]:
         """An order that does not depend on the order of `add_edge`: float sums must not either."""
         name = getattr(self.transform, "__qualname__", repr(self.transform))

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mime._text import Travels
+
 Cell = tuple[int, int]
 """(row, column), from the north-west corner."""
 
@@ -17,7 +19,7 @@ MAX_SIZE = 32
 NORTH_BIT, EAST_BIT, SOUTH_BIT, WEST_BIT = 1, 2, 4, 8
 
 
-class MazeError(ValueError):
+class MazeError(Travels, ValueError):
     """A maze that no mouse could run in, or a file that holds none."""
 
     def __init__(self, message: str, cell: Cell | None = None):

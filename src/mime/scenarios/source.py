@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mime._text import nearest, quoted
-from mime.core.problem import Place, Problem, ProblemError
+from mime.core.problem import Place, Problem, ProblemError, listed
 from mime.scenarios.positions import key_lines
 
 _LARGEST_FILE_BYTES = 2**22
@@ -43,7 +43,7 @@ class ScenarioError(ProblemError):
 
     def text(self) -> str:
         """One line per problem: file, line, key, what is wrong."""
-        return "\n".join(map(str, self.problems))
+        return listed("", self.problems, bullet="")
 
 
 @dataclasses.dataclass

@@ -135,7 +135,7 @@ def _check_topology(
     roots = [name for name in links if name not in parent_joint]
     if len(roots) != 1:
         raise robot.error(
-            f"{len(roots)} root links, {quoted(roots, 5)}; expected one. Join them by fixed joints "
+            f"{len(roots)} root links, {quoted(roots)}; expected one. Join them by fixed joints "
             "or delete the loose ones."
         )
     return roots[0]
@@ -193,7 +193,7 @@ def _unphysical(body: Body) -> str:
     tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * body.mass
     if min(small, small + middle - large) >= -tolerance:
         return ""
-    merged = f" (with {quoted((link.name for link, _ in body.parts[1:]), 5)})"
+    merged = f" (with {quoted(link.name for link, _ in body.parts[1:])})"
     return (
         f"link {body.joint.child!r}{merged if body.parts[1:] else ''} has principal "
         "moments of inertia "

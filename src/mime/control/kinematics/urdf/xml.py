@@ -11,24 +11,20 @@ from xml.parsers import expat
 
 import numpy as np
 
-from mime._text import shortened
+from mime._text import Travels, shortened
 
 LARGEST = 1e30
 """No length, mass, inertia or ratio of a machine is beyond it; its cube is a number still."""
 _LONGEST_TEXT = 60
 
 
-class UrdfError(ValueError):
+class UrdfError(Travels, ValueError):
     """The file cannot be simulated. It names file, line and element, what was found, what to do."""
 
     def __init__(self, file: Path, message: str, line: int | None = None):
         self.filename = str(file)  # as an `OSError` has it
         where = f"{file}" if line is None else f"{file}:{line}"
         super().__init__(shortened(f"{where}: {message}"))
-        self._made_of = file, message, line
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._made_of
 
 
 class Element(ElementTree.Element):

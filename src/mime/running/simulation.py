@@ -12,6 +12,7 @@ from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
 from mime.running.batch import BatchJob
 from mime.running.job import Job
+from mime.running.precision import in_own_precision
 from mime.running.progress import Progress
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
@@ -20,6 +21,7 @@ from mime.running.variants import Variants
 class Simulation(Program):
     """What `GraphManager.compile` gives: a pure `Program`, and `run` and `run_batch` for people."""
 
+    @in_own_precision
     def run(
         self,
         duration: float | None = None,
@@ -65,6 +67,7 @@ class Simulation(Program):
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
         return job.finish(progress)
 
+    @in_own_precision
     def run_batch(
         self,
         duration: float | None = None,

@@ -167,9 +167,8 @@ def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
     ok = (merit.at_least is None or value >= merit.at_least) and (
         merit.at_most is None or value <= merit.at_most
     )
-    ok = bool(ok) and not np.isnan(value)
     window = f" (from {merit.after:g} s on)" if merit.after else ""
-    return FigureOfMerit(merit.name, float(value), unit, limits, ok, window)
+    return FigureOfMerit(merit.name, float(value), unit, limits, bool(ok), window)
 
 
 def pick(trajectory: Trajectory, name: str) -> np.ndarray:

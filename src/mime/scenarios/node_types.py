@@ -124,10 +124,8 @@ def _module(file: Path) -> ModuleType:
 
 def no_such_file(name: str, folder: Path) -> str:
     """What to say of a file that a scenario or the command line names and that is not there."""
-    return (
-        f"no such file: {shortened(name, 200)} in {folder.resolve()} (names in a scenario are relative to "
-        "its file, those of --set to where you stand)"
-    )
+    rule = "names in a scenario are relative to its file, those of --set to where you stand"
+    return f"no such file: {shortened(name, 200)} in {folder.resolve()} ({rule})"
 
 
 def _is_node_type(value: Any) -> bool:

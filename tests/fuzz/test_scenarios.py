@@ -9,15 +9,18 @@ import os
 import tomllib
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from mime.commands.execution import execute
+from mime.reporting.summary import figures_table, wide_console
 from mime.scenarios import ScenarioError, load_scenario
 from mime.scenarios.bundled import bundled_scenarios
+from motor_scenario import motor_scenario
 
 pytestmark = pytest.mark.slow
 
-HOW_MANY = int(os.environ.get("MIME_FUZZ", "1000"))
+HOW_MANY = int(os.environ.get("MIME_FUZZ", "400"))
 LIGHT = ("motor_step", "geared_motor_voltage", "elastic_joint_resonance", "arm_3link_pd")
 TEXTS = [bundled_scenarios()[name].read_text(encoding="utf-8") for name in LIGHT]
 FILES = [tomllib.loads(text) for text in TEXTS]
@@ -142,3 +145,32 @@ def test_a_spoilt_table_never_ends_in_a_traceback(tmp_path, text):
 @given(text=spoilt_texts())
 def test_a_spoilt_text_never_ends_in_a_traceback(tmp_path, text):
     load(tmp_path, text)
+
+
+words = st.text("[]/\\{}$_^%&#<>:*`\"' \naVr1é→", min_size=1, max_size=12)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@settings(SETTINGS, max_examples=max(8, HOW_MANY // 100), phases=[Phase.generate])
+@given(title=words, plot=words, name=words, value=st.sampled_from([5.0, 0.0, 1e-300, 1e305]))
+def test_any_words_and_numbers_run_to_the_end(tmp_path, title, plot, name, value):
+    file = tmp_path / "words.toml"
+    more = f"""
+[[plots]]
+title = {toml(plot)}
+fields = ["rotor.current", "rotor.angle"]
+[[figures_of_merit]]
+name = {toml(name)}
+kind = "rms"
+field = "rotor.current"
+"""
+    constant = f'kind = "constant"\nvalue = {value}'
+    text = f"title = {toml(title)}\n" + motor_scenario(voltage=constant, more=more)
+    file.write_text(text, encoding="utf-8")
+    outcome = execute(load_scenario(file), tmp_path / "out", "mime run", progress=False)
+    assert outcome.ok
+    console = wide_console()
+    with console.capture() as shown:
+        console.print(figures_table(outcome.figures))
+    flat = "".join(shown.get().split())
+    assert all("".join(line.split()) in flat for line in name.split("\n"))

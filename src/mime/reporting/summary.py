@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
 
 
 def wide_console() -> Console:
-    """As wide as the terminal; in a file or a pipe wide enough for the tables.
+    """A console as wide as the terminal; in a file or a pipe wide enough for the tables.
 
     Text is text: titles and names come from files, and `[rpm]` or `:on:` in them is no markup.
     """

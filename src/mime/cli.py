@@ -17,6 +17,7 @@ from mime.commands import (
     RunFailedError,
     UserMistakeError,
 )
+from mime.core.problem import listed
 from mime.scenarios.source import ScenarioError
 from mime.xla.cache import cache_bytes, cache_folder, clear_cache, enable_compilation_cache
 
@@ -134,7 +135,7 @@ def _words(error: BaseException) -> str:
     if isinstance(error, ScenarioError):
         count = len(error.problems)
         heading = f"{error.file}: {count} problem{'s' if count > 1 else ''}"
-        return "\n".join([heading, *(f"  {problem}" for problem in error.problems)])
+        return listed(heading, error.problems, bullet="  ")
     if isinstance(error, KeyboardInterrupt):
         return str(error) or "interrupted; nothing was kept"
     return str(error)

@@ -257,6 +257,17 @@ def test_the_wiring_can_be_drawn():
     assert 'subgraph group0["joint: gauss_seidel"]' in coupled.to_mermaid()
 
 
+def test_a_flow_chart_has_one_id_per_node_and_shows_names_as_they_are():
+    graph = GraphManager()
+    for name in ("a-b", "a_b", "end", 'say "x"<br/>#'):
+        graph.add_node(Spring(name, 1e-3, 1.0))
+    chart = graph.to_mermaid().splitlines()[1:]
+    ids = [line.strip().partition("[")[0] for line in chart]
+    assert len(set(ids)) == 4
+    assert "end" not in ids
+    assert any("say #34;x#34;#60;br/#62;#35;<br/>" in line for line in chart)
+
+
 def test_initial_states_are_checked_and_held_fluxes_follow_them():
     simulation = pendulum(delay=True).compile()
     state = simulation.init_state({"rotor": {"angle": 0.2}})

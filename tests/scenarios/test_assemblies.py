@@ -157,7 +157,7 @@ CASES = {
     ),
     "no such file": (
         {SEEDED: '"none.txt"'},
-        "motor.toml:7: assemblies.mouse.maze: no such file: none.txt (names are relative",
+        "motor.toml:7: assemblies.mouse.maze: no such file: none.txt in /",
     ),
     "not a maze": (
         {SEEDED: '"motor.toml"'},

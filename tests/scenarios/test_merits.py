@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import control
+from mime.reporting.numbers import figure_cells
 from mime.running.trajectory import Trajectory
 from mime.scenarios.merits import MERITS, evaluate
 
@@ -132,3 +133,24 @@ def test_what_does_not_exist_is_nan_and_outside_every_limit():
 def test_limits_are_kept_or_not(limits, ok, words):
     found = figure(trajectory(y=np.ones_like(T)), kind="final", **limits)
     assert (found.ok, found.limits) == (ok, words)
+
+
+def test_an_event_that_never_happened_is_not_reached_and_outside_every_limit():
+    zero = trajectory(y=np.zeros_like(T))
+    for table in (
+        {"kind": "final", "never": 0.0, "at_most": 1.0},
+        {"kind": "time_of_max", "at_least": 0.0},
+        {"kind": "rise_time", "target": 1.0, "at_most": 1.0},
+        {"kind": "max", "after": 1e3, "at_most": 1.0},
+    ):
+        found = figure(zero, **table)
+        assert not found.reached
+        assert not found.ok
+    assert figure(zero, kind="final", at_most=1.0).ok
+    assert figure(trajectory(y=Y), kind="final", never=0.0).reached
+
+
+def test_the_window_of_a_figure_is_told_beside_its_name():
+    found = figure(trajectory(y=Y), kind="max", after=0.5)
+    assert figure_cells(found)[0] == "x (from 0.5 s on)"
+    assert figure_cells(figure(trajectory(y=Y), kind="max"))[0] == "x"

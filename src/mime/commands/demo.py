@@ -36,13 +36,13 @@ def demo(
     sections, failed, pictures = [], [], []
     for name, file in bundled_scenarios().items():
         scenario, folder = load_scenario(file), out / name
-        console.print(f"[bold]{scenario.title}[/bold]")
+        console.print(scenario.title, style="bold")
         # A demo that was stopped starts anew: there is nothing in it worth a question.
         (folder / CHECKPOINT).unlink(missing_ok=True)
         try:
             outcome = execute(scenario, folder, command_line(name, (), None))
         except RunFailedError as error:
-            console.print(f"  failed: {error}", markup=False)
+            console.print(f"  failed: {error}")
             failed.append(name)
             sections.append(f"<h2>{escape(scenario.title)}</h2><p>failed: {escape(str(error))}</p>")
             continue
@@ -50,7 +50,7 @@ def demo(
             failed.append(name)
         console.print(figures_table(outcome.figures))
         sections.append(_section(name, scenario, outcome))
-        pictures.append((scenario.title, outcome.plots[0][1]))
+        pictures += [(scenario.title, png) for _, png in outcome.plots[:1]]
     if pictures:
         write_bytes(out / "overview.png", overview(pictures))
     write_bytes(index, page("MIME: bundled scenarios", "\n".join(sections)).encode())
@@ -61,17 +61,14 @@ def demo(
 
 
 def _section(name: str, scenario: "Scenario", outcome: "Outcome") -> str:
-    from mime.reporting.numbers import with_unit
+    from mime.reporting.numbers import figure_cells
     from mime.reporting.report import image, table
 
-    rows = [
-        [figure.name, with_unit(figure.value, figure.unit), figure.limits]
-        for figure in outcome.figures
-    ]
-    title, png = outcome.plots[0]
+    rows = [figure_cells(figure) for figure in outcome.figures]
+    picture = "".join(image(png, title) for title, png in outcome.plots[:1])
     return (
         f'<h2><a href="{name}/report.html">{escape(scenario.title)}</a></h2>'
         f"<p>{escape(scenario.tables.description)}</p>"
-        f'<a href="{name}/report.html">{image(png, title)}</a>'
+        f'<a href="{name}/report.html">{picture}</a>'
         f"{table(['figure', 'value', 'limits'], rows, [1])}<pre>mime run {name}</pre>"
     )

@@ -3,8 +3,11 @@
 import dataclasses
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mime._text import shortened
 from mime.commands import RunFailedError, UserMistakeError
 from mime.commands.output import (
     CHECKPOINT,
@@ -28,6 +31,10 @@ from mime.running.job import DivergenceError, RunInterrupted
 from mime.running.trajectory import Trajectory
 from mime.scenarios.merits import FigureOfMerit
 from mime.scenarios.scenario import Scenario
+from mime.scenarios.source import in_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 CHECKPOINT_SECONDS = 10.0
 _ADVICE: dict[Reason, str] = {
@@ -48,11 +55,13 @@ class Outcome:
     figures: list[FigureOfMerit]
     plots: list[tuple[str, bytes]]
     """Title and PNG."""
+    failures: list[str]
+    """In words, the pictures that could not be drawn."""
 
     @property
     def ok(self) -> bool:
-        """True when every figure of merit keeps its limits."""
-        return all(figure.ok for figure in self.figures)
+        """True when every figure of merit keeps its limits and every picture was drawn."""
+        return all(figure.ok for figure in self.figures) and not self.failures
 
 
 def execute(
@@ -98,14 +107,20 @@ def execute(
             "Take a smaller timestep, or check that node's parameters and inputs."
             + earlier_result(folder)
         ) from error
+    except MemoryError as error:
+        raise RunFailedError(
+            f"too little memory for this run: {error}. Record fewer fields (simulation.record) or "
+            f"fewer steps (simulation.every){earlier_result(folder)}"
+        ) from error
     except OSError as error:
         hint = f"Make room, then:  {again}" if checkpoint.exists() else "Make room, and start again"
         words = f"cannot write {checkpoint}: {reason(error)}.\n{hint}"
         raise RunFailedError(words + earlier_result(folder)) from error
     try:
+        save(trajectory, folder / RESULT)  # first of all: nothing that follows can lose the run
         figures = scenario.figures(trajectory)
         tell(trajectory, figures)
-        outcome = Outcome(trajectory, figures, _plots(scenario, trajectory))
+        outcome = Outcome(trajectory, figures, *_plots(scenario, trajectory))
         _write(scenario, outcome, folder, command)
     except KeyboardInterrupt:
         words = f"stopped while results were written.\nGo on with:  {again}"
@@ -127,18 +142,31 @@ def command_line(scenario: str, overrides: tuple[str, ...], folder: Path | None)
     return shlex.join(words)
 
 
-def _plots(scenario: Scenario, trajectory: Trajectory) -> list[tuple[str, bytes]]:
-    drawn = []
+def _plots(scenario: Scenario, trajectory: Trajectory) -> tuple[list[tuple[str, bytes]], list[str]]:
+    """Titles and pictures; and, in words, those that could not be drawn."""
+    drawn: list[tuple[str, bytes]] = []
+    failures: list[str] = []
     for index, plot in scenario.tables.plots.items():
         title = plot.title or f"plot {index + 1}"
-        drawn.append((title, png_bytes(draw_plot(scenario, plot, trajectory, title))))
-    return drawn
+        png = _picture(title, partial(draw_plot, scenario, plot, trajectory, title), failures)
+        drawn += [] if png is None else [(title, png)]
+    return drawn, failures
+
+
+def _picture(title: str, draw: Callable[[], "Figure"], failures: list[str]) -> bytes | None:
+    """A picture; None when it cannot be drawn, whatever the reason: the run is worth more."""
+    try:
+        return png_bytes(draw())
+    except Exception as error:
+        failures.append(shortened(f"picture {title!r} could not be drawn: {in_words(error)}", 300))
+        return None
 
 
 def _write(scenario: Scenario, outcome: Outcome, folder: Path, command: str) -> None:
-    save(outcome.trajectory, folder / RESULT)
     for index, (_, png) in enumerate(outcome.plots, 1):
         write_bytes(folder / f"plot_{index}.png", png)
-    graph = png_bytes(draw_graph(scenario))
-    report = write_report(scenario, outcome.figures, outcome.plots, graph, command)
+    graph = _picture("graph", partial(draw_graph, scenario), outcome.failures)
+    report = write_report(
+        scenario, outcome.figures, outcome.plots, graph, command, outcome.failures
+    )
     write_bytes(folder / REPORT, report.encode())

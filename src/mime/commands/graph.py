@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from mime.commands import OK, RunFailedError, UserMistakeError
-from mime.commands.run import Overrides, Scenario
+from mime.commands.run import AllowCode, Overrides, Scenario
 
 
 def graph(
@@ -16,13 +16,14 @@ def graph(
         Path | None, tyro.conf.arg(metavar="FILE", help="a picture: .svg or .png")
     ] = None,
     mermaid: Annotated[bool, tyro.conf.arg(help="print a Mermaid flow chart instead")] = False,
+    allow_code: AllowCode = False,
 ) -> int:
     """Show how a scenario's nodes are wired, as text or as a picture."""
     from mime.reporting.graph_picture import draw_graph, graph_text
     from mime.scenarios.bundled import find_scenario
     from mime.scenarios.scenario import load_scenario
 
-    loaded = load_scenario(find_scenario(scenario), set)
+    loaded = load_scenario(find_scenario(scenario), set, allow_code=allow_code)
     if out is None:
         print(loaded.graph.to_mermaid() if mermaid else graph_text(loaded))
     else:

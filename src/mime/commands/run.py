@@ -19,6 +19,9 @@ Overrides = Annotated[
     tyro.conf.UseAppendAction[tuple[str, ...]],
     tyro.conf.arg(metavar="NODE.PARAMETER=VALUE", help="instead of the file's value"),
 ]
+AllowCode = Annotated[
+    bool, tyro.conf.arg(help="let it name nodes by file, FILE.py:CLASS: they are executed")
+]
 Debug = Annotated[bool, tyro.conf.arg(help="show the traceback of an error")]
 
 
@@ -32,6 +35,7 @@ def run(
     checkpoint_seconds: Annotated[
         float, tyro.conf.arg(help="at least how often progress is kept")
     ] = 10.0,
+    allow_code: AllowCode = False,
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
@@ -43,9 +47,9 @@ def run(
     from mime.scenarios.bundled import find_scenario
     from mime.scenarios.scenario import load_scenario
 
-    loaded = load_scenario(find_scenario(scenario), set)
+    loaded = load_scenario(find_scenario(scenario), set, allow_code=allow_code)
     folder = out or Path("mime_output") / loaded.name
-    command = command_line(scenario, set, out)
+    command = command_line(scenario, set, out) + " --allow-code" * allow_code
     console = wide_console()
     console.quiet = quiet
 
@@ -69,6 +73,12 @@ def run(
     console.print(f"\nreport: {folder / REPORT}", soft_wrap=True)
     if outcome.ok:
         return OK
-    outside = [figure.name for figure in outcome.figures if not figure.ok]
-    print(f"outside its limits: {', '.join(outside)}", file=sys.stderr)
+    wrong = [figure for figure in outcome.figures if not figure.ok]
+    end = f"not reached in {loaded.tables.simulation.duration:g} s"
+    for words, reached in (("outside its limits", True), (end, False)):
+        names = [figure.name for figure in wrong if figure.reached is reached]
+        if names:
+            print(f"{words}: {', '.join(names)}", file=sys.stderr)
+    for words in outcome.failures:
+        print(words, file=sys.stderr)
     return FAILED

@@ -9,6 +9,7 @@ from mime.commands import OK, UserMistakeError
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     from mime.reporting.node_sheet import SheetTable
 
@@ -38,7 +39,7 @@ def show(
         return OK
     console = wide_console()
     meta = sheet.meta
-    console.print(f"[bold]{sheet.name}[/bold]  {meta.summary if meta else ''}", soft_wrap=True)
+    console.print(_heading(sheet.name, meta.summary if meta else ""), soft_wrap=True)
     if meta:
         console.print(f"{meta.id}, version {meta.version}, {meta.stability}")
         context = f"operating context: {meta.operating_context}"
@@ -50,10 +51,16 @@ def show(
     if sheet.note:
         console.print(f"\n{sheet.note}")
     for title in node_sheet.LISTS if meta else ():
-        console.print(f"\n[bold]{title}[/bold]")
+        console.print(f"\n{title}", style="bold")
         for line in getattr(meta, title):
-            console.print(f"  {line}", soft_wrap=True, markup=False)
+            console.print(f"  {line}", soft_wrap=True)
     return OK
+
+
+def _heading(name: str, summary: str) -> "Text":
+    from rich.text import Text
+
+    return Text.assemble((name, "bold"), f"  {summary}")
 
 
 def _drawn(table: "SheetTable") -> "RichTable":
@@ -81,8 +88,8 @@ def _show_assembly(name: str) -> None:
     cls = find_assembly(name)
     console = wide_console()
     summary, _, more = (cls.__doc__ or "").partition("\n")
-    console.print(f"[bold]{name}[/bold]  {summary}", soft_wrap=True)
-    console.print(f"{' '.join(more.split())}\n", soft_wrap=True, markup=False)
+    console.print(_heading(name, summary), soft_wrap=True)
+    console.print(f"{' '.join(more.split())}\n", soft_wrap=True)
     table = Table("key", "default", "meaning", title="keys", title_justify="left", box=None)
     for row in _keys(cls):
         table.add_row(*map(Text, row))

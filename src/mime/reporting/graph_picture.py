@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from mime.core.wiring import Edge
+from mime.reporting.plots import plain_text
 from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 
@@ -39,6 +40,11 @@ def graph_text(scenario: Scenario) -> str:
 
 def draw_graph(scenario: Scenario) -> "Figure":
     """Boxes are nodes, with their inputs; dashed arrows carry the value of the step before."""
+    with plain_text():
+        return _draw(scenario)
+
+
+def _draw(scenario: Scenario) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyBboxPatch
 

@@ -1,8 +1,11 @@
 """Numbers for people: sensible digits, with units."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mime.scenarios.merits import FigureOfMerit
 
 
 def number(value: Any, digits: int = 5) -> str:
@@ -22,3 +25,9 @@ def number(value: Any, digits: int = 5) -> str:
 def with_unit(value: Any, unit: str, digits: int = 5) -> str:
     """`83.333 rad/s`"""
     return f"{number(value, digits)} {unit}".strip()
+
+
+def figure_cells(figure: "FigureOfMerit") -> tuple[str, str, str]:
+    """Name, value and limits of a figure of merit in words."""
+    value = with_unit(figure.value, figure.unit) if figure.reached else "not reached"
+    return f"{figure.name}{figure.window}", value, figure.limits

@@ -1,6 +1,7 @@
 """The plots that a scenario asks for: fields over time or over others, units on all axes."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 12
 _MOST_POINTS = 20_000
+_LARGEST = 1e300
+"""What an axis can show: its length and its margins must be numbers too."""
 
 
 def draw_plot(scenario: Scenario, plot: PlotTable, trajectory: Trajectory, title: str) -> "Figure":
     """A plot as the scenario's table describes it."""
     if plot.drawing is not None:
-        return scenario.drawings[plot.drawing].draw(trajectory)
+        with plain_text():
+            return scenario.drawings[plot.drawing].draw(trajectory)
     fields = plot.fields or []
     return draw_fields(
         trajectory, fields, title, against=plot.over(), minus=plot.minus or [], unit=plot.unit
@@ -41,6 +45,25 @@ def draw_fields(
 
     `against` and `minus` are empty or have one field for each; `unit` replaces the fields' own.
     """
+    with plain_text():
+        return _figure(trajectory, fields, title, against, minus, unit)
+
+
+def plain_text() -> AbstractContextManager[None]:
+    """Within it, a dollar sign in a title or a name is a dollar sign and begins no formula."""
+    import matplotlib
+
+    return matplotlib.rc_context({"text.parse_math": False, "text.usetex": False})
+
+
+def _figure(
+    trajectory: Trajectory,
+    fields: Sequence[str],
+    title: str,
+    against: Sequence[str],
+    minus: Sequence[str],
+    unit: str | None,
+) -> "Figure":
     from matplotlib.figure import Figure
 
     groups: list[list[int]] = []
@@ -81,22 +104,27 @@ def _draw(
     labels = [component_names(name, _shape(trajectory, name)) for name in names]
     # Fields alike are drawn over each other: one colour per component, later ones dashed.
     alike = len(names) > 1 and len({len(found) for found in labels}) == 1 and len(labels[0]) > 1
-    count = 0
+    count, cut = 0, False
     for index, values in enumerate(columns):
         x = trajectory.time if not against else _columns(trajectory, against[index], unit)[0]
+        x = _drawable(x)
         if minus:
             others = _columns(trajectory, minus[index], unit)
-            values = [a - b for a, b in zip(values, others, strict=True)]
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = [a - b for a, b in zip(values, others, strict=True)]
             taken = component_names(minus[index], _shape(trajectory, minus[index]))
             labels[index] = [f"{a} - {b}" for a, b in zip(labels[index], taken, strict=True)]
         for place, (line, label) in enumerate(zip(values, labels[index], strict=True)):
+            cut |= bool(np.any(np.abs(line) > _LARGEST))
+            line = _drawable(line)
             colour = f"C{place if alike else count}"
             style = "--" if index and (alike or against) else "-"
             axis.plot(x[thin], line[thin], style, color=colour, linewidth=1.3, label=label)
             count += 1
     short = names[0].rpartition(".")[2].partition("[")[0] if len(names) == 1 and not minus else ""
     shown = unit if unit and is_unit_known(own, unit) else own
-    axis.set_ylabel(f"{short}\n[{shown or '1'}]".strip(), fontsize=9)
+    note = f"\ncut at {_LARGEST:g}" if cut else ""
+    axis.set_ylabel(f"{short}\n[{shown or '1'}]{note}".strip(), fontsize=9)
     if 1 < count <= _MOST_LINES:
         beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
         axis.legend(fontsize=7, **(beside if count > 4 else {}))
@@ -109,7 +137,13 @@ def _columns(trajectory: Trajectory, name: str, unit: str | None) -> list[np.nda
     values = pick(trajectory, name)
     its = unit_of(trajectory, name)
     scale = unit_factor(its, unit) if is_unit_known(its, unit) else 1.0
-    return list(scale * values.reshape(len(values), -1).T)
+    with np.errstate(over="ignore"):
+        return list(scale * values.reshape(len(values), -1).T)
+
+
+def _drawable(line: np.ndarray) -> np.ndarray:
+    """The line where an axis can show it; longer ones end at its edge."""
+    return line if line.dtype.kind in "bui" else np.clip(line, -_LARGEST, _LARGEST)
 
 
 def _shape(trajectory: Trajectory, name: str) -> tuple[int, ...]:

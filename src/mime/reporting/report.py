@@ -13,7 +13,7 @@ import numpy as np
 import mime
 from mime.core.address import find
 from mime.core.node import Node
-from mime.reporting.numbers import number, with_unit
+from mime.reporting.numbers import figure_cells, number
 from mime.running.recording import parameter_values
 from mime.scenarios.merits import FigureOfMerit
 from mime.scenarios.node_types import arguments_of
@@ -76,25 +76,25 @@ def write_report(
     scenario: Scenario,
     figures: Sequence[FigureOfMerit],
     plots: Sequence[tuple[str, bytes]],
-    graph: bytes,
+    graph: bytes | None,
     command: str,
+    failures: Sequence[str] = (),
 ) -> str:
-    """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it."""
+    """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it.
+
+    `failures` say which pictures could not be drawn, and why.
+    """
     simulation = scenario.tables.simulation
     parts = [f"<p>{escape(scenario.tables.description)}</p>"]
     if figures:
         rows = [
-            [
-                figure.name,
-                with_unit(figure.value, figure.unit),
-                figure.limits,
-                "" if not figure.limits else "ok" if figure.ok else "outside its limits",
-            ]
-            for figure in figures
+            [*figure_cells(figure), _verdict(figure) if figure.limits else ""] for figure in figures
         ]
         parts += ["<h2>Figures of merit</h2>", table(["figure", "value", "limits", ""], rows, [1])]
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
-    parts += ["<h2>Graph</h2>", image(graph, "the graph of nodes and edges")]
+    parts += [f"<p>{escape(words)}</p>" for words in failures]
+    if graph is not None:
+        parts += ["<h2>Graph</h2>", image(graph, "the graph of nodes and edges")]
     parts.append("<h2>Parameters</h2>")
     parts += [_parameters(node) for node in scenario.simulation.nodes.values()]
     run = [
@@ -111,6 +111,10 @@ def write_report(
         f"<details><summary>scenario file</summary><pre>{escape(scenario.text)}</pre></details>"
     )
     return page(scenario.title, "\n".join(parts))
+
+
+def _verdict(figure: FigureOfMerit) -> str:
+    return "ok" if figure.ok else "outside its limits" if figure.reached else "unfinished"
 
 
 def versions() -> dict[str, str]:

@@ -12,21 +12,26 @@ if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
 
 
 def wide_console() -> Console:
-    """A console as wide as the terminal; in a file or a pipe wide enough for the tables."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=140)
+    """A console as wide as the terminal; in a file or a pipe wide enough for the tables.
+
+    Text is text: titles and names come from files, and `[rpm]` or `:on:` in them is no markup.
+    """
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = 140
+    return console
 
 
 def figures_table(figures: "Sequence[FigureOfMerit]") -> Table:
     """Figures of merit with their limits."""
-    from mime.reporting.numbers import with_unit
+    from mime.reporting.numbers import figure_cells
 
     table = Table(title="figures of merit", title_justify="left", box=None, pad_edge=False)
     for heading, side in (("figure", "left"), ("value", "right"), ("limits", "left"), ("", "left")):
         table.add_column(heading, justify="right" if side == "right" else "left")
     for figure in figures:
-        verdict = "" if not figure.limits else "ok" if figure.ok else "OUTSIDE"
-        table.add_row(figure.name, with_unit(figure.value, figure.unit), figure.limits, verdict)
+        verdict = "ok" if figure.ok else "OUTSIDE" if figure.reached else "UNFINISHED"
+        table.add_row(*figure_cells(figure), verdict if figure.limits else "")
     return table
 
 

@@ -178,18 +178,21 @@ class GraphManager:
     def to_mermaid(self) -> str:
         """The wiring as a Mermaid flow chart; delayed edges are dotted, groups are boxes."""
         grouped = {member for group in self._groups for member in group.members}
-        lines = ["flowchart LR"]
-        lines += [f"  {_box(n)}" for n in sorted(self._nodes, key=_name) if n.name not in grouped]
+        lines, ids = ["flowchart LR"], _Ids()
+        nodes = sorted(self._nodes, key=_name)
+        lines += [f"  {_box(n, ids)}" for n in nodes if n.name not in grouped]
         for index, group in enumerate(self._groups):
-            lines.append(f'  subgraph group{index}["{group.name}: {group.method}"]')
-            lines += [f"    {_box(n)}" for n in self._nodes if n.name in group.members]
+            label = _mermaid_text(f"{group.name}: {group.method}")
+            lines.append(f'  subgraph {ids[(f"group{index}",)]}["{label}"]')
+            lines += [f"    {_box(n, ids)}" for n in nodes if n.name in group.members]
             lines.append("  end")
         for edge in sorted(self._edges, key=Edge.sort_key):
-            label = f"{edge.source_field} → {edge.target_field}"
+            label = _mermaid_text(f"{edge.source_field} → {edge.target_field}")
             arrow = f'-. "{label}" .->' if edge.delay else f'-- "{label}" -->'
-            lines.append(f"  {_id(edge.source)} {arrow} {_id(edge.target)}")
+            lines.append(f"  {ids[edge.source]} {arrow} {ids[edge.target]}")
         for name, field in sorted(set(self._external)):
-            lines.append(f'  {_id(name)}_{_id(field)}(["{field}"]) --> {_id(name)}')
+            box = f'{ids[name, field]}(["{_mermaid_text(field)}"])'
+            lines.append(f"  {box} --> {ids[name]}")
         return "\n".join(lines)
 
 
@@ -197,9 +200,29 @@ def _name(node: Node) -> str:
     return node.name
 
 
-def _id(name: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in name)
+class _Ids(dict[Any, str]):
+    """An id for each box of a flow chart, like its name where that can be one; no two alike."""
+
+    _RESERVED = frozenset({"end", "graph", "subgraph", "flowchart", "style", "class", "click"})
+
+    def __missing__(self, name: Any) -> str:
+        words = name if isinstance(name, str) else "_".join(map(str, name))
+        made = "".join(letter if letter.isalnum() else "_" for letter in words) or "_"
+        taken = self._RESERVED.union(self.values())
+        while made in taken:
+            made += "_"
+        self[name] = made
+        return made
 
 
-def _box(node: Node) -> str:
-    return f'{_id(node.name)}["{node.name}<br/>{type(node).__name__}, {node.timestep:g} s"]'
+def _mermaid_text(words: str) -> str:
+    """Words between quotes as Mermaid shows them: what it would take for markup has a code."""
+    return "".join(
+        letter if letter.isalnum() or letter in " _-.,:→/²·" else f"#{ord(letter)};"
+        for letter in words
+    )
+
+
+def _box(node: Node, ids: _Ids) -> str:
+    kind = f"{type(node).__name__}, {node.timestep:g} s"
+    return f'{ids[node.name]}["{_mermaid_text(node.name)}<br/>{_mermaid_text(kind)}"]'

@@ -19,6 +19,7 @@ from mime.core.step import SimulationState
 from mime.running.batch import BatchJob
 from mime.running.forks import warn_if_forked
 from mime.running.job import Job
+from mime.running.precision import in_own_precision
 from mime.running.progress import Progress, check_progress
 from mime.running.trajectory import Trajectory
 from mime.running.variants import Variants
@@ -27,6 +28,7 @@ from mime.running.variants import Variants
 class Simulation(Program):
     """What `GraphManager.compile` gives: a pure `Program`, and `run` and `run_batch` for people."""
 
+    @in_own_precision
     def run(
         self,
         duration: SupportsFloat | None = None,
@@ -76,6 +78,7 @@ class Simulation(Program):
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
         return job.finish(progress)
 
+    @in_own_precision
     def run_batch(
         self,
         duration: SupportsFloat | None = None,

@@ -21,6 +21,7 @@ from mime._text import nearest, quoted
 from mime.core.problem import InputError, Place, ProblemError
 from mime.running.graph import GraphManager
 from mime.running.trajectory import Trajectory
+from mime.scenarios.node_types import no_such_file
 from mime.scenarios.source import Source, in_words
 from mime.scenarios.tables import ScenarioTables, validated
 
@@ -65,8 +66,7 @@ class Surroundings:
         """The file that a key names; an `InputError` when there is none."""
         file = self.folder(key) / name
         if "\0" in name or not is_file(file):
-            words = f"no such file: {file} (names are relative to the scenario)"
-            raise InputError(words, place=(key,))
+            raise InputError(no_such_file(name, self.folder(key)), place=(key,))
         return file
 
 

@@ -18,12 +18,20 @@ from mime._files import is_file
 from mime._text import nearest, quoted
 from mime.core.node import Node
 from mime.core.parameters import Effect, Parameterised
-from mime.core.problem import Place
+from mime.core.problem import InputError, Place, Problem
 from mime.core.spec import ParameterSpec
 from mime.models import model_path
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet
-from mime.scenarios.node_types import Argument, arguments_of, find_type
+from mime.scenarios.node_types import (
+    Argument,
+    arguments_of,
+    find_type,
+    names_code,
+    no_such_file,
+    plugged_types,
+    type_in_file,
+)
 from mime.scenarios.source import Source, shown
 from mime.scenarios.tables import NodeTable, ScenarioTables
 
@@ -73,6 +81,7 @@ class _Builder:
     def __init__(self, tables: ScenarioTables, source: Source):
         self.tables, self.source = tables, source
         self.built: dict[str, Node] = {}
+        self.plugged = plugged_types()
 
     def build(self, name: str, table: NodeTable) -> None:
         """Build a node, or note what is wrong with it."""
@@ -83,7 +92,7 @@ class _Builder:
 
     def _node(self, name: str, table: NodeTable, at: Place) -> Node | None:
         try:
-            cls = find_type(table.type)
+            cls = self._type(table.type, (*at, "type"))
         except ValueError as error:
             self.source.refuse((*at, "type"), error)
             return None
@@ -117,6 +126,23 @@ class _Builder:
             named = [key for key, value in values.items() if file and str(value) == str(file)]
             self.source.refuse((*at, *named), error)
             return None
+
+    def _type(self, name: str, at: Place) -> type[Node]:
+        """The node type of that name; code in a file is run where that was allowed."""
+        if not names_code(name):
+            return find_type(name, self.plugged)
+        if not self.source.allow_code:
+            raise InputError(
+                "",
+                [
+                    Problem(
+                        (),
+                        f"{shown(name)} is code, which MIME runs only when told to",
+                        "Read the file, then add --allow-code (allow_code=True in load_scenario)",
+                    )
+                ],
+            )
+        return type_in_file(name, self.source.folder(at))
 
     def _arguments(
         self, cls: type[Parameterised], given: Mapping[str, Any], at: Place, complete: bool = True
@@ -255,9 +281,7 @@ def _file(value: Any, folder: Path) -> Path:
         return model_path(name)
     file = folder / value
     if not is_file(file):
-        raise ValueError(
-            f"no such file: {file} (names are relative to the scenario; 'model:NAME' for bundled)"
-        )
+        raise ValueError(f"{no_such_file(value, folder)}; 'model:NAME' is a bundled one")
     return file
 
 

@@ -16,6 +16,9 @@ _FIELD = re.compile(rf"([^\[\]]+)\.([^.\[\]]+)(?:\[({_INDEX})\])?")
 FIELD_PATTERN = rf"^[^\[\]]+\.[^.\[\]]+(\[{_INDEX}\])?$"
 FieldName = Annotated[str, Field(pattern=FIELD_PATTERN)]
 Index = tuple[int | slice, ...]
+TEXT_PATTERN = r"^(?:\P{Cc}|[\n\t])*$"
+Words = Annotated[str, Field(pattern=TEXT_PATTERN, max_length=1000)]
+"""Text to show: no control characters, which a terminal would obey."""
 
 _OTHER_UNITS: dict[str, dict[str, float]] = {
     "m": {"mm": 1e3, "µm": 1e6},

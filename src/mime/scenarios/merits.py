@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime.running.trajectory import Trajectory
-from mime.scenarios.fields import FieldName, split_field, unit_factor
+from mime.scenarios.fields import FieldName, Words, split_field, unit_factor
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -17,7 +17,7 @@ class Merit(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    name: str
+    name: Words
     kind: str
     field: FieldName
     after: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
@@ -41,6 +41,8 @@ class Statistic(Merit):
     """The last, largest, smallest, mean or root mean square value; of a vector: over all of it."""
 
     kind: Literal["final", "max", "min", "rms", "mean"]
+    never: Finite | None = None
+    """The value that says that the event has not happened: the figure is then not reached."""
 
     @property
     def needs_one_component(self) -> bool:
@@ -125,10 +127,22 @@ class FigureOfMerit:
     unit: str
     limits: str
     ok: bool
+    window: str = ""
+    """In words, which part of the run counts; nothing when that is all of it."""
+
+    @property
+    def reached(self) -> bool:
+        """False when the run ended before there was such a figure; it is then NaN."""
+        return not np.isnan(self.value)
 
 
 def evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
     """The figure's value, and whether it keeps its limits. One that does not exist is NaN."""
+    with np.errstate(all="ignore"):  # squares of large numbers are infinite, and shown as that
+        return _evaluate(merit, trajectory)
+
+
+def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
     time = trajectory.time
     values = pick(trajectory, merit.field)
     kept = time >= merit.after
@@ -146,13 +160,15 @@ def evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
         value = float(np.count_nonzero(away & ~np.append(False, away[:-1])))
     else:
         value = _statistic(merit.kind, values[kept])
+        value = float("nan") if value == merit.never else value
     value *= unit_factor(own, merit.unit)
     bounds = [("≥", merit.at_least), ("≤", merit.at_most)]
     limits = " and ".join(f"{sign} {bound:g} {unit}" for sign, bound in bounds if bound is not None)
     ok = (merit.at_least is None or value >= merit.at_least) and (
         merit.at_most is None or value <= merit.at_most
     )
-    return FigureOfMerit(merit.name, float(value), unit, limits, bool(ok))
+    window = f" (from {merit.after:g} s on)" if merit.after else ""
+    return FigureOfMerit(merit.name, float(value), unit, limits, bool(ok), window)
 
 
 def pick(trajectory: Trajectory, name: str) -> np.ndarray:
@@ -211,6 +227,8 @@ def _time(merit: Any, time: np.ndarray, y: np.ndarray) -> float:
         return float("nan")
     if merit.kind == "time_of_max":
         kept = time >= merit.after
+        if not np.any(y[kept]):
+            return float("nan")  # it never was anything but zero
         return float(time[kept][np.argmax(np.abs(y[kept]))] - merit.after)
     t, values, y0, y1 = _span(merit, time, y)
     if y1 == y0:

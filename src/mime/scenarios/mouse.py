@@ -91,7 +91,9 @@ class MouseAssembly(Assembly):
     wheel_radius_ratio: Annotated[list[Positive], Field(min_length=2, max_length=2)] = Field(
         [1.0, 1.0], description="left and right, over the radius that the brain believes in"
     )
-    tick_s: Positive = Field(TICK_S, description="of sensors and brain")
+    tick_s: Annotated[float, Field(ge=1e-5, le=1.0)] = Field(
+        TICK_S, description="of sensors and brain"
+    )
     motor: str = Field("faulhaber_1331t006sr", description="of the catalogue, both wheels")
     gear_ratio: Positive = Field(5.0, description="from motor to wheel")
     supply_v: Positive = Field(7.4, description="most that the brain gives to a motor")

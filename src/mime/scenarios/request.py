@@ -80,6 +80,10 @@ def initial_state(
             try:
                 angles = np.asarray(_first_angles(held, parts), dtype=float)
                 states[name] = dict(node.state_holding(angles))
+                for field, value in states[name].items():
+                    if np.shape(value) != spec[field].shape:
+                        words = f"must have shape {spec[field].shape}, got {np.shape(value)}"
+                        raise ValueError(f"{field} {words}")
             except Exception as error:  # whatever a node says of a value that does not fit
                 if referred_node(held) not in set(parts.homes) - set(parts.nodes):
                     source.add((*at, HOLDING), f"does not fit: {in_words(error)}")

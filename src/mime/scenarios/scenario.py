@@ -81,11 +81,14 @@ class Scenario:
         return [evaluate(merit, trajectory) for merit in self.tables.figures_of_merit.values()]
 
 
-def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> Scenario:
+def load_scenario(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), *, allow_code: bool = False
+) -> Scenario:
     """Read and check a scenario; `overrides` are `node.parameter=value`, as of the command line.
 
     Raises `ScenarioError` with every problem found: file, line, key, got, expected. A scenario is
-    data: nothing in it is executed.
+    data: nothing in it is executed, unless `allow_code` lets it name nodes of your own by file,
+    `type = "propeller.py:PropellerNode"`.
 
     In a run of it, an input (a `csv` row, say) of time t drives the step that begins at t, and a
     recorded sample is the state *after* its step: its first is that at the end of the first step.
@@ -93,15 +96,15 @@ def load_scenario(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -
     file = path_of("path", path)
     texts("overrides", overrides)
     try:
-        return _load(file, overrides)
+        return _load(file, overrides, allow_code)
     except RecursionError as error:
         problem = ScenarioProblem((), "not a scenario: nested too deep", file=file)
         raise ScenarioError(file, [problem]) from error
 
 
-def _load(file: Path, overrides: Sequence[str]) -> Scenario:
+def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
     """Each stage notes what is wrong and goes on with what is sound; `source` tells all of it."""
-    source = read_source(file)
+    source = read_source(file, allow_code)
     apply_overrides(overrides, source)
     tables = checked_tables(source)
     with jax.enable_x64(tables.simulation.precision == "double"):

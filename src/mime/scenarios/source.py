@@ -12,7 +12,8 @@ from mime._text import nearest, quoted
 from mime.core.problem import Place, Problem, ProblemError, listed
 from mime.scenarios.positions import key_lines
 
-_LARGEST_FILE_BYTES = 2**22
+_MOST_BYTES, _MOST_KEYS, _MOST_VALUES, _MOST_DOTS = 2**20, 5_000, 200_000, 1_000
+"""Of a file. Larger than any that a person means, and small enough to be read in a second."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,9 +56,12 @@ class Source:
     data: dict[str, Any]
     lines: Mapping[Place, int]
     """The line of every key and table."""
+    allow_code: bool = False
+    """Whether a node's type may name a file of Python."""
     overridden: dict[Place, str] = dataclasses.field(default_factory=dict)
     """Keys that the command line set, with the words that did."""
-    found: list[ScenarioProblem] = dataclasses.field(default_factory=list)
+    found: dict[ScenarioProblem, None] = dataclasses.field(default_factory=dict)
+    """In the order in which they were found, each once."""
 
     def add(self, place: Place, message: str, hint: str = "") -> None:
         """Note a problem with the key at `place`."""
@@ -73,8 +77,7 @@ class Source:
                 break
         parts = place, problem.message, problem.hint, problem.label
         located = ScenarioProblem(*parts, self.file, None if override else line, override)
-        if located not in self.found:
-            self.found.append(located)
+        self.found[located] = None
 
     def refuse(self, place: Place, error: Exception) -> None:
         """Note what an error says: each of its problems below `place`, else all of it there."""
@@ -104,14 +107,24 @@ class Source:
             raise ScenarioError(self.file, sorted(self.found, key=lambda found: found.line or 0))
 
 
-def read_source(file: Path) -> Source:
+def read_source(file: Path, allow_code: bool = False) -> Source:
     """A file's tables and the lines of their keys; a `ScenarioError` when it is no TOML."""
     try:
-        if file.stat().st_size > _LARGEST_FILE_BYTES:
-            _refuse(file, "larger than 4 MiB: not a scenario")
+        if (size := file.stat().st_size) > _MOST_BYTES:
+            _refuse_size(file, size, "bytes", _MOST_BYTES)
         text = file.read_bytes().decode("utf-8")
         plain = text.replace("\r\n", "\n")
-        return Source(file, text, tomllib.loads(plain), key_lines(plain))
+        # First of all: the time that `tomllib` takes grows with the square of a key's parts.
+        deep = [n for part in re.split(r"[=,\[{\n]", plain) if (n := part.count(".")) > 40]
+        if sum(deep) > _MOST_DOTS:
+            _refuse_size(file, sum(deep), "parts in dotted keys", _MOST_DOTS)
+        data = tomllib.loads(plain)
+        for count, what, most in zip(
+            _size(data), ("keys", "values"), (_MOST_KEYS, _MOST_VALUES), strict=True
+        ):
+            if count > most:
+                _refuse_size(file, count, what, most)
+        return Source(file, text, data, key_lines(plain), allow_code)
     except UnicodeDecodeError as error:
         before = error.object[: error.start].count(b"\n")
         _refuse(file, f"not UTF-8 text: {error.reason}", before + 1)
@@ -124,6 +137,23 @@ def read_source(file: Path) -> Source:
         if isinstance(error, ScenarioError):
             raise
         _refuse(file, f"not TOML: {error}")
+
+
+def _size(data: Any) -> tuple[int, int]:
+    """How many keys and how many entries of lists there are in all tables."""
+    keys = entries = 0
+    left = [data]
+    while left:
+        table = left.pop()
+        keys += len(table) if isinstance(table, dict) else 0
+        entries += len(table) if isinstance(table, list) else 0
+        inside = table.values() if isinstance(table, dict) else table
+        left += [value for value in inside if isinstance(value, dict | list)]
+    return keys, entries
+
+
+def _refuse_size(file: Path, count: int, what: str, most: int) -> NoReturn:
+    _refuse(file, f"{count:,} {what}: not a scenario, which has at most {most:,}")
 
 
 def _refuse(

@@ -4,7 +4,9 @@ pydantic checks them; what a node takes, the node checks.
 """
 
 import dataclasses
+import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -12,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mime._text import nearest, quoted
 from mime.core.problem import Place
-from mime.scenarios.fields import FIELD_PATTERN
+from mime.scenarios.fields import FIELD_PATTERN, TEXT_PATTERN, Words
 from mime.scenarios.merits import MERITS, Merit, UnknownMerit
 from mime.scenarios.source import Source, shown
 from mime.scenarios.waveforms import WAVEFORMS, Waveform
@@ -20,6 +22,8 @@ from mime.scenarios.waveforms import WAVEFORMS, Waveform
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_-]*$"
+MOST_NODES = 500
+_LARGEST_SINGLE = 3.4028e38
 _LETTERS = "letters, digits, _ and -, and begins with a letter"
 
 
@@ -93,7 +97,7 @@ class CouplingTable(Table):
 class PlotTable(Table):
     """`[[plots]]`: fields over time or over others, or a drawing of an assembly."""
 
-    title: str = ""
+    title: Words = ""
     fields: Annotated[list[str], Field(min_length=1)] | None = None
     against: str | list[str] | None = None
     """A field for all, or one for each."""
@@ -146,6 +150,15 @@ def checked_tables(source: Source) -> ScenarioTables:
     for name in ("title", "description"):
         if not isinstance(value := source.data.get(name, ""), str):
             source.add((name,), f"must be a string, got {shown(value)}")
+        elif any(unicodedata.category(letter) == "Cc" and letter not in "\n\t" for letter in value):
+            source.add((name,), f"{_PATTERNS[TEXT_PATTERN]}, got {shown(value)}")
+    for name, most in (("nodes", MOST_NODES), ("assemblies", MOST_NODES)):
+        if (count := len(source.names(name))) > most:
+            source.add(
+                (name,), f"{count:,} of them, more than the {most:,} that a scenario can have"
+            )
+            source.stop_if_any()
+    _check_precision(source)
     nodes = _named("nodes", NodeTable, source)
     return ScenarioTables(
         title=str(source.data.get("title", "")),
@@ -159,6 +172,26 @@ def checked_tables(source: Source) -> ScenarioTables:
         plots=_each("plots", list, lambda *_: PlotTable, source),
         figures_of_merit=_each("figures_of_merit", list, _by_kind(MERITS, UnknownMerit), source),
     )
+
+
+def _check_precision(source: Source) -> None:
+    """Note numbers that single precision does not have, where that is asked for."""
+    table = source.data.get("simulation")
+    if not isinstance(table, Mapping) or table.get("precision") != "single":
+        return
+    left: list[tuple[Place, Any]] = [((), source.data)]
+    beyond = False
+    while left:
+        place, value = left.pop()
+        if isinstance(value, Mapping | list):
+            items = value.items() if isinstance(value, Mapping) else enumerate(value)
+            left += [((*place, key), inner) for key, inner in items]
+        elif isinstance(value, int | float) and _LARGEST_SINGLE < abs(value) < math.inf:
+            words = f'{shown(value)} is too large for precision = "single"'
+            source.add(place, words, f'Take "double", or at most {_LARGEST_SINGLE:g}')
+            beyond = True
+    if beyond:
+        source.stop_if_any()  # as infinity it would be refused once more
 
 
 def _simulation(nodes: Mapping[str, NodeTable], source: Source) -> SimulationTable:
@@ -282,6 +315,7 @@ _BOUNDS = {
 _PATTERNS = {
     FIELD_PATTERN: "must be 'node.field' or 'node.field[component]'",
     NAME_PATTERN: f"a name has {_LETTERS}",
+    TEXT_PATTERN: "must be text without control characters",
 }
 
 

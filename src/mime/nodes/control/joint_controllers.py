@@ -119,8 +119,12 @@ class _JointController(Node):
 
     tree: KinematicTree
     """The arm as the controller believes it to be."""
-    kp: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
-    kd: Float[Array, " joints"] = parameter("", shape=None, at_least=0.0)
+    kp: Float[Array, " joints"] = parameter(
+        "N·m/rad", shape=None, at_least=0.0, doc="per error; N/m where a joint slides"
+    )
+    kd: Float[Array, " joints"] = parameter(
+        "N·m·s/rad", shape=None, at_least=0.0, doc="per rate of the error; N·s/m where it slides"
+    )
     torque_limits_n_m: Float[Array, " joints"] | None = parameter("N·m", shape=None, above=0.0)
     gravity_world: Float[Array | np.ndarray, "3"] = parameter("m/s²", shape=(3,), folds=True)
     saturate_effort: bool = option()
@@ -289,6 +293,8 @@ class ComputedTorqueNode(_JointController):
             Mapped("M, c, g", "mime.control.kinematics.rnea"),
         ),
     )
+    kp: Float[Array, " joints"] = parameter("1/s²", shape=None, at_least=0.0, doc="ω²")
+    kd: Float[Array, " joints"] = parameter("1/s", shape=None, at_least=0.0, doc="2 ζ ω")
 
     def boundary_input_spec(self) -> dict[str, Input]:
         n = (self.num_joints,)

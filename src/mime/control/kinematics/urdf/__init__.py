@@ -4,15 +4,17 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from mime._files import is_file
+from mime._text import shortened
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf.elements import (
     read_joint,
     read_limits,
     read_link,
-    read_transmission,
+    read_transmissions,
 )
 from mime.control.kinematics.urdf.merge import build_tree
-from mime.control.kinematics.urdf.visual import read_visuals
+from mime.control.kinematics.urdf.visual import material_notes, read_visuals
 from mime.control.kinematics.urdf.xml import UrdfError, ignored_tags, read_xml
 from mime.core.arguments import path as path_of
 from mime.core.arguments import several
@@ -46,22 +48,22 @@ def parse_urdf(
         raise robot.error(
             "the file holds xacro macros; expected plain URDF. Expand it with `xacro` first."
         )
+    notes = list(ignored_tags(robot))
     links = _by_name([read_link(e) for e in robot.findall("link")])
     joints = _by_name([read_joint(e) for e in robot.findall("joint")])
     if not links:
         raise robot.error(
             "<robot> has no <link>, so there is nothing to simulate. Export the URDF again."
         )
-    notes = list(ignored_tags(robot))
     for joint in joints.values():
         notes += read_limits(joint)
-    for transmission in robot.findall("transmission"):
-        notes += read_transmission(transmission, joints)
+    notes += read_transmissions(robot.findall("transmission"), joints)
     visuals = read_visuals(robot, folders)
+    notes += material_notes(robot)
     notes += [
-        f"mesh not found: {visual.mesh_path}"
+        f"mesh not found: {shortened(visual.mesh_path, 300)}"
         for visual in visuals
-        if visual.mesh_path is not None and not Path(visual.mesh_path).is_file()
+        if visual.mesh_path is not None and not is_file(Path(visual.mesh_path))
     ]
     return build_tree(robot, links, joints, visuals, notes, allow_unphysical_inertia)
 

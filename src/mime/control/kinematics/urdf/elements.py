@@ -11,7 +11,15 @@ from mime.control.kinematics.tree import (
     JOINT_TYPE_PRISMATIC,
     JOINT_TYPE_REVOLUTE,
 )
-from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
+from mime.control.kinematics.urdf.xml import (
+    REDUCTION,
+    Element,
+    attribute,
+    child,
+    number,
+    numbers,
+    parsed_numbers,
+)
 
 JOINT_TYPES = {
     "revolute": JOINT_TYPE_REVOLUTE,
@@ -127,8 +135,7 @@ def read_joint(element: Element) -> UrdfJoint:
         read_origin(element),
         np.array([1.0, 0.0, 0.0]),  # URDF's default axis
     )
-    if joint.kind != JOINT_TYPE_FIXED:
-        joint.axis = _read_axis(joint)
+    joint.axis = _read_axis(joint)
     dynamics = element.find("dynamics")
     if dynamics is not None:
         joint.damping = number(dynamics, "damping", "0")
@@ -151,26 +158,32 @@ def _read_axis(joint: UrdfJoint) -> np.ndarray:
     if axis is None:
         return joint.axis
     xyz = numbers(axis, "xyz", 3)
-    length = np.linalg.norm(xyz)
-    if length == 0.0:
+    largest = np.max(np.abs(xyz))
+    if joint.kind == JOINT_TYPE_FIXED:
+        return joint.axis  # many exporters write '0 0 0' there
+    if largest == 0.0:
         raise axis.error(
             f"joint {joint.name!r} has axis '0 0 0', which is no direction. Give a non-zero vector."
         )
-    return xyz / length
+    if largest < 1e-100:
+        xyz = xyz / largest  # or its squares would be zero
+    return xyz / np.linalg.norm(xyz)
 
 
 def read_limits(joint: UrdfJoint) -> list[str]:
     """Fills in the joint's limits; returns notes on what is not taken as it is written."""
     limit = joint.element.find("limit")
+    values = {} if limit is None else {name: _limit(limit, name) for name in limit.attrib}
     if joint.kind == JOINT_TYPE_FIXED:
-        return []
+        unused = [tag for tag in ("dynamics", "mimic") if joint.element.find(tag) is not None]
+        return [f"joint {joint.name!r} is fixed: its <{tag}> is not used" for tag in unused]
     notes = []
     bounded = limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib)
     if joint.kind == JOINT_TYPE_CONTINUOUS:
         if bounded:
             notes.append(f"joint {joint.name!r} is continuous: lower and upper limit are not used")
     elif limit is not None and bounded:
-        joint.lower, joint.upper = number(limit, "lower", "0"), number(limit, "upper", "0")
+        joint.lower, joint.upper = values.get("lower", 0.0), values.get("upper", 0.0)
         if joint.lower > joint.upper:
             raise limit.error(
                 f"joint {joint.name!r}: lower limit {joint.lower} is above upper limit "
@@ -179,20 +192,49 @@ def read_limits(joint: UrdfJoint) -> list[str]:
     else:
         notes.append(f"joint {joint.name!r} has no <limit lower upper>: taken as unlimited")
     for what in ("effort", "velocity"):
-        if limit is not None and what in limit.attrib:
-            value = abs(number(limit, what))
+        if what in values:
+            value = abs(values[what])
             if value == 0.0:
                 notes.append(f"joint {joint.name!r}: {what} limit 0 is taken as none")
             setattr(joint, what, value or math.inf)
     return notes
 
 
-def read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> list[str]:
+def _limit(limit: Element, name: str) -> float:
+    """A limit as it is: many files write the largest number for none."""
+    if name not in ("lower", "upper", "effort", "velocity"):
+        return 0.0
+    return number(limit, name, largest=math.inf)
+
+
+def read_transmissions(transmissions: list[Element], joints: dict[str, UrdfJoint]) -> list[str]:
+    """Gives joints their gear ratios and rotor inertias; returns notes on what is not used."""
+    notes: list[str] = []
+    names: dict[str, Element] = {}
+    driven: dict[str, Element] = {}
+    for transmission in transmissions:
+        notes += _read_transmission(transmission, joints)
+        for joint in transmission.findall("joint"):
+            first = driven.setdefault(attribute(joint, "name"), transmission)
+            if first is transmission:
+                continue
+            words = f"{transmission.label} drives {joint.label}, as does that on line {first.line}"
+            if any(part.tag in REDUCTION for one in (first, transmission) for part in one.iter()):
+                raise transmission.error(f"{words}; expected one. Delete one of them.")
+            notes.append(words)
+        if (name := transmission.get("name")) is not None:
+            first = names.setdefault(name, transmission)
+            if first is not transmission:
+                notes.append(f"{transmission.label} is there twice, first on line {first.line}")
+    return notes
+
+
+def _read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> list[str]:
     """Gives its joint the gear ratio and rotor inertia; returns a note when that cannot be done."""
     names = [attribute(e, "name") for e in transmission.findall("joint")]
     gears = _values(transmission, "mechanicalReduction", "drake:gear_ratio")
     rotors = _values(transmission, "rotorInertia", "drake:rotor_inertia")
-    if not gears and not rotors:
+    if not gears and not rotors and len(names) < 2:
         return []
     if len(names) != 1 or len(gears) > 1 or len(rotors) > 1:
         return [
@@ -221,8 +263,5 @@ def _values(transmission: Element, *tags: str) -> list[float]:
     for part in transmission.iter():
         if part.tag in tags:
             text = part.get("value", part.text or "")
-            try:
-                values.append(float(text))
-            except ValueError:
-                raise part.error(f"<{part.tag}> holds {text!r}; expected a number.") from None
+            values.append(float(parsed_numbers(part, f"<{part.tag}> holds ", text, 1)[0]))
     return values

@@ -1,10 +1,10 @@
 """Builds a `KinematicTree` of URDF records: sorts it, merges fixed links and checks the bodies."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mime._text import quoted, shortened
 from mime.control.kinematics.tree import (
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
@@ -12,7 +12,7 @@ from mime.control.kinematics.tree import (
     Visual,
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink, without_rounding
-from mime.control.kinematics.urdf.xml import Element
+from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 # Decimal figures of a CAD export are rounded: the triangle inequality may fail by this part of the
 # largest inertia.
@@ -65,7 +65,7 @@ def build_tree(
                 "allow_unphysical_inertia=True to parse_urdf."
             )
         notes += [complaint] if complaint else []
-    masters = {body.joint.name: _master(body.joint, joints) for body in bodies}
+    masters = _masters([body.joint for body in bodies], joints)
     _check_that_each_joint_moves_mass(bodies, masters)
     coordinates = [body.joint for body in bodies if body.joint.mimics is None]
     index = {joint.name: c for c, joint in enumerate(coordinates)}
@@ -125,22 +125,24 @@ def _check_topology(
                 "MIME simulates trees: open the loop by removing a joint."
             )
         parent_joint[joint.child] = joint
+    rooted: set[str] = set()
     for start in links:
-        seen = [start]
-        while seen[-1] in parent_joint:
-            seen.append(parent_joint[seen[-1]].parent)
-            if seen[-1] == start:
-                raise parent_joint[start].element.error(
-                    f"the joints form a cycle: {' <- '.join(seen)}. MIME simulates trees: "
-                    "remove one joint."
+        seen = {start: None}
+        name = start
+        while name in parent_joint and name not in rooted:
+            name = parent_joint[name].parent
+            if name in seen:
+                around = [*list(seen)[list(seen).index(name) :], name]
+                raise parent_joint[name].element.error(
+                    f"the joints form a cycle: {shortened(' <- '.join(around), 500)}. "
+                    "MIME simulates trees: remove one joint."
                 )
-            if len(seen) > len(links):
-                break  # the cycle lies above `start`; it is found from one of its own links
+            seen[name] = None
+        rooted |= seen.keys()
     roots = [name for name in links if name not in parent_joint]
     if len(roots) != 1:
-        names = ", ".join(repr(name) for name in roots[:5]) + ", ..." * (len(roots) > 5)
         raise robot.error(
-            f"{len(roots)} root links, {names}; expected one. Join them by fixed joints "
+            f"{len(roots)} root links, {quoted(roots)}; expected one. Join them by fixed joints "
             "or delete the loose ones."
         )
     return roots[0]
@@ -198,9 +200,9 @@ def _unphysical(body: Body) -> str:
     tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * body.mass
     if min(small, small + middle - large) >= -tolerance:
         return ""
-    merged = ", ".join(repr(link.name) for link, _ in body.parts[1:])
+    merged = f" (with {quoted(link.name for link, _ in body.parts[1:])})"
     return (
-        f"link {body.joint.child!r}{f' (with {merged})' if merged else ''} has principal "
+        f"link {body.joint.child!r}{merged if body.parts[1:] else ''} has principal "
         "moments of inertia "
         f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²; expected none below 0 and the "
         "largest at most the sum of the "
@@ -235,31 +237,45 @@ def _resistance(body: Body) -> float:
     return body.mass if body.joint.kind == JOINT_TYPE_PRISMATIC else float(u @ about_origin @ u)
 
 
-def _chain(joint: UrdfJoint, joints: dict[str, UrdfJoint]) -> Iterator[UrdfJoint]:
-    seen = []
-    while joint.mimics is not None:
-        seen.append(joint.name)
-        if joint.mimics not in joints or joint.mimics in seen:
-            what = "one that mimics it back" if joint.mimics in seen else "which does not exist"
-            raise joint.element.error(
-                f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>."
-            )
-        joint = joints[joint.mimics]
-        yield joint
+Master = tuple[UrdfJoint, float, float]
+"""The independent joint behind a chain of mimics:  q_joint = multiplier · q_master + offset."""
 
 
-def _master(joint: UrdfJoint, joints: dict[str, UrdfJoint]) -> tuple[UrdfJoint, float, float]:
-    """The independent joint behind a chain of mimics:  q_joint = multiplier · q_master + offset."""
-    multiplier, offset, master = 1.0, 0.0, joint
-    for following in _chain(joint, joints):
-        multiplier, offset = multiplier * master.multiplier, multiplier * master.offset + offset
-        master = following
+def _masters(moving: list[UrdfJoint], joints: dict[str, UrdfJoint]) -> dict[str, Master]:
+    """The master of each joint; each link of a chain of mimics is walked once."""
+    masters: dict[str, Master] = {}
+    for start in moving:
+        chain = {start.name: start}
+        joint = start
+        while joint.mimics is not None and joint.name not in masters:
+            if joint.mimics not in joints or joint.mimics in chain:
+                known = joint.mimics in joints
+                what = "one that mimics it back" if known else "which does not exist"
+                raise joint.element.error(
+                    f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>."
+                )
+            joint = joints[joint.mimics]
+            chain[joint.name] = joint
+        master, multiplier, offset = masters.setdefault(joint.name, (joint, 1.0, 0.0))
+        for joint in list(chain.values())[-2::-1]:
+            _check_master(joint, master)
+            multiplier, offset = joint.multiplier * multiplier, joint.multiplier * offset
+            offset += joint.offset
+            if not max(abs(multiplier), abs(offset)) <= LARGEST:
+                raise joint.element.error(
+                    f"joint {joint.name!r} moves by {multiplier:g} times {master.name!r} plus "
+                    f"{offset:g}; expected at most {LARGEST:g}. Correct its <mimic>."
+                )
+            masters[joint.name] = master, multiplier, offset
+    return masters
+
+
+def _check_master(joint: UrdfJoint, master: UrdfJoint) -> None:
     if master.kind == JOINT_TYPE_FIXED:
         raise joint.element.error(
             f"joint {joint.name!r} mimics {master.name!r}, which is fixed. Make it fixed "
             "too, or drop its <mimic>."
         )
-    return master, multiplier, offset
 
 
 def _share_with_master(

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mime._files import is_file
+from mime._text import shortened
 from mime.control.kinematics.tree import Visual
 from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
 
@@ -24,6 +26,19 @@ def read_visuals(robot: Element, package_dirs: list[Path]) -> tuple[Visual, ...]
     )
 
 
+def material_notes(robot: Element) -> list[str]:
+    """One line for each name of a material that has two colours; the last of them is used."""
+    colours: dict[str, set[Any]] = {}
+    for material in robot.iter("material"):
+        if "name" in material.attrib and material.find("color") is not None:
+            colours.setdefault(attribute(material, "name"), set()).add(_colour(material))
+    return [
+        f"material {shortened(repr(name), 60)} has {len(found)} colours: the last is used by name"
+        for name, found in colours.items()
+        if len(found) > 1
+    ]
+
+
 def resolve_mesh(filename: str, urdf_path: Path, package_dirs: list[Path]) -> str:
     """The path of a mesh on this machine; the name as written when it cannot be found.
 
@@ -39,14 +54,18 @@ def resolve_mesh(filename: str, urdf_path: Path, package_dirs: list[Path]) -> st
         ]
     else:
         candidates = [above[0] / filename.removeprefix("file://")]
-    return str(next((path for path in candidates if path.is_file()), filename))
+    return str(next((path for path in candidates if is_file(path)), filename))
 
 
 def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: list[Path]) -> Visual:
     origin, material = visual.find("origin"), visual.find("material")
-    shape = next(iter(child(visual, "geometry")), None)
-    if shape is None:
-        raise visual.error(f"a <visual> of {link.label} has an empty <geometry>. Give it a shape.")
+    shapes = list(child(visual, "geometry"))
+    if len(shapes) != 1:
+        raise visual.error(
+            f"a <visual> of {link.label} has {len(shapes)} shapes in its <geometry>; expected one. "
+            "Give each shape a <visual> of its own."
+        )
+    shape = shapes[0]
     mesh_path = None
     if shape.tag == "mesh":
         size: Sequence[float] | np.ndarray = numbers(shape, "scale", 3, "1 1 1")

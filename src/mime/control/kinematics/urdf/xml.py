@@ -13,6 +13,10 @@ import numpy as np
 
 from mime._text import Travels, shortened
 
+LARGEST = 1e30
+"""No length, mass, inertia or ratio of a machine is beyond it; its cube is a number still."""
+_LONGEST_TEXT = 60
+
 
 class UrdfError(Travels, ValueError):
     """The file cannot be simulated. It names file, line and element, what was found, what to do."""
@@ -43,7 +47,8 @@ class Element(ElementTree.Element):
     def label(self) -> str:
         """The element in words: joint 'wrist', or <axis>."""
         name = self.get("name")
-        return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+        words = f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+        return shortened(words, 2 * _LONGEST_TEXT)
 
 
 def read_xml(path: Path) -> Element:
@@ -52,6 +57,8 @@ def read_xml(path: Path) -> Element:
         text = path.read_bytes()
     except OSError as error:
         raise UrdfError(path, f"cannot be read ({error.strerror}). Check the path.") from error
+    except ValueError as error:  # a name with a null character
+        raise UrdfError(path, f"cannot be read ({error}). Check the path.") from error
     if not text.strip():
         raise UrdfError(path, "the file is empty; expected a <robot>. Export the URDF again.")
 
@@ -77,6 +84,11 @@ def read_xml(path: Path) -> Element:
         message = f"not well-formed XML ({expat.ErrorString(error.code)}). "
         message += "MIME reads plain URDF: expand xacro first, and close every tag."
         raise UrdfError(path, message, error.lineno) from error
+    except UrdfError:
+        raise
+    except (LookupError, ValueError) as error:  # an encoding that Python or expat does not read
+        message = f"its encoding cannot be read ({error}). Save it as UTF-8."
+        raise UrdfError(path, message, parser.CurrentLineNumber) from error
     return cast(Element, builder.close())
 
 
@@ -96,31 +108,55 @@ def child(element: Element, tag: str) -> Element:
     return found
 
 
-def numbers(element: Element, name: str, count: int, default: str | None = None) -> np.ndarray:
-    """`count` finite numbers from an attribute."""
+def numbers(
+    element: Element, name: str, count: int, default: str | None = None, largest: float = LARGEST
+) -> np.ndarray:
+    """`count` numbers from an attribute, none of them beyond what can be meant."""
     text = attribute(element, name, default)
+    return parsed_numbers(element, f"{element.label}: {name}=", text, count, largest)
+
+
+def number(
+    element: Element, name: str, default: str | None = None, largest: float = LARGEST
+) -> float:
+    """One number from an attribute."""
+    return float(numbers(element, name, 1, default, largest)[0])
+
+
+def parsed_numbers(
+    element: Element, what: str, text: str, count: int, largest: float = LARGEST
+) -> np.ndarray:
+    """The numbers in a text, all finite; `what` says where they stand."""
     try:
-        values = np.array([float(word) for word in text.split()])
+        values = [_as_float(word) for word in text.split()]
     except ValueError:
-        values = np.array([math.nan])
-    if len(values) != count or not np.all(np.isfinite(values)):
+        values = []
+    shown = shortened(repr(text), _LONGEST_TEXT)
+    if len(values) != count or not all(map(math.isfinite, values)):
+        spaces = " separated by spaces" if count > 1 else ""
         raise element.error(
-            f"{element.label}: {name}={text!r}; expected {count} finite number{'s' * (count > 1)} "
-            "separated by spaces."
+            f"{what}{shown}; expected {count} finite number{'s' * (count > 1)}{spaces}."
         )
-    return values
+    if max(map(abs, values)) > largest:
+        raise element.error(
+            f"{what}{shown}; expected at most {largest:g} in magnitude. Check the unit: URDF is "
+            "in m, kg, s and rad."
+        )
+    return np.array(values)
 
 
-def number(element: Element, name: str, default: str | None = None) -> float:
-    """One finite number from an attribute."""
-    return float(numbers(element, name, 1, default)[0])
+def _as_float(word: str) -> float:
+    """The number that a word is; `1_000`, which Python reads as well, is none."""
+    if "_" in word or not word.isascii():
+        raise ValueError(word)
+    return float(word)
 
 
 Content = tuple[set[str], dict[str, Any]]
 
 _ORIGIN: dict[str, Content] = {"origin": ({"xyz", "rpy"}, {})}
 _MATERIAL: Content = ({"name"}, {"color": ({"rgba"}, {})})
-_REDUCTION: dict[str, Content] = {
+REDUCTION: dict[str, Content] = {
     "mechanicalReduction": (set(), {}),
     "rotorInertia": ({"value"}, {}),
     "drake:gear_ratio": ({"value"}, {}),
@@ -163,14 +199,27 @@ READ: dict[str, Content] = {
     ),
     "transmission": (
         {"name"},
-        _REDUCTION | {"joint": ({"name"}, _REDUCTION), "actuator": ({"name"}, _REDUCTION)},
+        REDUCTION | {"joint": ({"name"}, REDUCTION), "actuator": ({"name"}, REDUCTION)},
     ),
 }
 """What MIME reads below <robot>: tag -> (attributes, children). `tree.ignored` lists the rest."""
 
 
+_MANY = {
+    "": {"material", "link", "joint", "transmission"},
+    "<link>": {"visual"},
+    "<transmission>": {"joint", "actuator"},
+}
+"""Tags that may stand more than once in one place; every other tag that MIME reads may not."""
+_TEXT = {"mechanicalReduction", "rotorInertia"}
+"""Tags whose text is read."""
+
+
 def ignored_tags(robot: Element) -> Iterator[str]:
-    """One line for each kind of tag or attribute that MIME does not read, with where it stands."""
+    """One line for each kind of tag or attribute that MIME does not read, with where it stands.
+
+    A tag that can be there once and is there twice is refused: which of them holds?
+    """
     places: dict[str, list[str]] = {}
 
     def walk(
@@ -183,7 +232,20 @@ def ignored_tags(robot: Element) -> Iterator[str]:
         for name in element.attrib:
             if name not in attributes and not name.startswith("xmlns"):
                 places.setdefault(f"{inside} {name}=", []).append(owner)
+        texts = [part.tail for part in element]
+        texts += [] if element.tag in _TEXT else [element.text]
+        if any(text is not None and text.strip() for text in texts):
+            places.setdefault(f"text in {inside or '<robot>'}", []).append(owner)
+        seen: dict[str, Element] = {}
         for part in element:
+            first = seen.setdefault(part.tag, part)
+            gear = element.tag in ("transmission", "joint", "actuator") and part.tag in REDUCTION
+            once = part.tag in children and part.tag not in _MANY.get(inside, set()) and not gear
+            if first is not part and once:
+                raise part.error(
+                    f"{element.label} has a second <{part.tag}>, the first on line {first.line}; "
+                    "expected one. Delete one of them."
+                )
             below = owner or part.get("name", "")
             if part.tag in children:
                 walk(part, *children[part.tag], f"{inside}<{part.tag}>", below)
@@ -192,6 +254,7 @@ def ignored_tags(robot: Element) -> Iterator[str]:
 
     walk(robot, {"name", "version"}, READ, "", "")
     for what, owners in places.items():
-        names = [repr(name) for name in dict.fromkeys(owners) if name]
+        names = [shortened(repr(name), _LONGEST_TEXT) for name in dict.fromkeys(owners) if name]
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        what = shortened(what, 4 * _LONGEST_TEXT)
         yield f"{what}, {len(owners)} times" + (f": {shown}" if shown else "")

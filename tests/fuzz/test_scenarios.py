@@ -1,18 +1,26 @@
-"""A thousand spoilt scenario files: each loads, or is refused with a `ScenarioError`."""
+"""Spoilt scenario files: each loads, or is refused with a `ScenarioError` that a person can read.
+
+`MIME_FUZZ` is how many: `make fuzz` tries 10,000.
+"""
 
 import copy
 import json
+import os
 import tomllib
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from mime.commands.execution import execute
+from mime.reporting.summary import figures_table, wide_console
 from mime.scenarios import ScenarioError, load_scenario
 from mime.scenarios.bundled import bundled_scenarios
+from motor_scenario import motor_scenario
 
 pytestmark = pytest.mark.slow
 
+HOW_MANY = int(os.environ.get("MIME_FUZZ", "400"))
 LIGHT = ("motor_step", "geared_motor_voltage", "elastic_joint_resonance", "arm_3link_pd")
 TEXTS = [bundled_scenarios()[name].read_text(encoding="utf-8") for name in LIGHT]
 FILES = [tomllib.loads(text) for text in TEXTS]
@@ -40,7 +48,8 @@ scalars = (
     | st.booleans()
     | st.integers(-(2**70), 2**70)
     | st.floats()
-    | st.sampled_from([0, -1, 1e-300, 1e300, float("inf")])
+    | st.sampled_from([0, -1, 1e-300, 1e39, 1e308, float("inf")])
+    | st.sampled_from(["[/V]", "[rpm]", "$U_{12$", "$$", "\x1b[31m", "a" * 5000, "x.py:Node"])
     | names
 )
 values = st.recursive(
@@ -119,19 +128,49 @@ def load(tmp_path, text):
     try:
         load_scenario(file)
     except ScenarioError as error:
-        problems = list(map(str, error.problems))
+        problems, words = list(map(str, error.problems)), str(error)
+        assert len(words) <= 2000
     assert problems
     assert all(str(file) in problem for problem in problems)
 
 
 @pytest.mark.filterwarnings("ignore")
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=HOW_MANY // 2)
 @given(text=spoilt_tables())
 def test_a_spoilt_table_never_ends_in_a_traceback(tmp_path, text):
     load(tmp_path, text)
 
 
-@settings(SETTINGS, max_examples=500)
+@settings(SETTINGS, max_examples=HOW_MANY // 2)
 @given(text=spoilt_texts())
 def test_a_spoilt_text_never_ends_in_a_traceback(tmp_path, text):
     load(tmp_path, text)
+
+
+words = st.text("[]/\\{}$_^%&#<>:*`\"' \naVr1é→", min_size=1, max_size=12)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@settings(SETTINGS, max_examples=max(4, HOW_MANY // 100), phases=[Phase.generate])
+@given(title=words, plot=words, name=words, value=st.sampled_from([5.0, 0.0, 1e-300, 1e305]))
+def test_any_words_and_numbers_run_to_the_end(tmp_path, title, plot, name, value):
+    file = tmp_path / "words.toml"
+    more = f"""
+[[plots]]
+title = {toml(plot)}
+fields = ["rotor.current", "rotor.angle"]
+[[figures_of_merit]]
+name = {toml(name)}
+kind = "rms"
+field = "rotor.current"
+"""
+    constant = f'kind = "constant"\nvalue = {value}'
+    text = f"title = {toml(title)}\n" + motor_scenario(voltage=constant, more=more)
+    file.write_text(text, encoding="utf-8")
+    outcome = execute(load_scenario(file), tmp_path / "out", "mime run", progress=False)
+    assert outcome.ok
+    console = wide_console()
+    with console.capture() as shown:
+        console.print(figures_table(outcome.figures))
+    flat = "".join(shown.get().split())
+    assert all("".join(line.split()) in flat for line in name.split("\n"))

@@ -1,0 +1,186 @@
+"""Spoilt robots: each loads with finite numbers and nothing dropped, or a `UrdfError` says where.
+
+`MIME_FUZZ` is how many: `make fuzz` tries 10,000.
+"""
+
+import os
+import pickle
+import random
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jax
+import numpy as np
+import pytest
+
+from mime.control.kinematics import KinematicTree, UrdfError, parse_urdf
+from mime.models import model_path
+
+HOW_MANY = int(os.environ.get("MIME_FUZZ", "200"))
+
+LINK = """<link name="{}"><inertial><origin xyz="0.1 0 0" rpy="0 0 0.5"/><mass value="2"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<visual><origin xyz="0 0 1"/><geometry><mesh filename="a.stl" scale="1 1 1"/></geometry>
+<material name="red"/></visual></link>"""
+JOINT = """<joint name="{0}" type="{1}"><origin xyz="0 0 1" rpy="0 1 0"/><parent link="{2}"/>
+<child link="{3}"/><axis xyz="0 1 1"/><limit lower="-1" upper="1" effort="5" velocity="2"/>
+<dynamics damping="0.1" friction="0.2"/>{4}</joint>"""
+GEAR = """<transmission name="t{0}"><joint name="{0}"/><actuator name="m{0}">
+<mechanicalReduction>50</mechanicalReduction><rotorInertia>1e-5</rotorInertia></actuator>
+</transmission>"""
+ALL_TAGS = "\n".join(
+    [
+        '<robot name="all"><material name="red"><color rgba="1 0 0 1"/></material>',
+        *map(LINK.format, "abcde"),
+        JOINT.format("j", "revolute", "a", "b", ""),
+        JOINT.format("k", "prismatic", "b", "c", '<mimic joint="j" multiplier="2" offset="0.1"/>'),
+        JOINT.format("l", "continuous", "c", "d", ""),
+        JOINT.format("m", "fixed", "d", "e", ""),
+        GEAR.format("j"),
+        GEAR.format("l"),
+        "</robot>",
+    ]
+)
+ROBOTS = [
+    ALL_TAGS,
+    *(model_path(name).read_text() for name in ("planar_arm_3link", "desktop_arm_6axis")),
+]
+VALUES = ["nan", "inf", "-inf", "1e308", "-1e200", "1e-320", "0", "-1", "", "x" * 5000, "1 2", "ä"]
+VALUES += ["1_0", "0x10", "$(arg n)", "0 0 0", "1e200 0 0", "1e-200 0 0", "nan 0 0", "a", "j", "k"]
+NAMES = ["inertial", "mass", "axis", "origin", "limit", "joint", "link", "mimic", "visual", "foo"]
+HARMLESS_TWICE = {"visual", "material", "collision", "geometry"}
+"""Tags of which a link may have more, or that stand only in pictures."""
+
+
+def spoilt(draw: random.Random) -> tuple[bytes, str | None]:
+    """A robot with one to three things wrong; and the tag that is there twice, if that is all."""
+    text = draw.choice(ROBOTS)
+    if draw.random() < 0.2:
+        content = bytearray(text.encode())
+        for _ in range(draw.randint(1, 4)):
+            content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
+        return bytes(content), None
+    robot = ElementTree.fromstring(text)
+    twice = None
+    changes = draw.choice((1, 1, 2, 3))
+    for _ in range(changes):
+        parents = {part: parent for parent in robot.iter() for part in parent}
+        part = draw.choice(list(parents))
+        parent = parents[part]
+        what = draw.choice(
+            ("value", "value", "value", "delete", "tag twice", "drop", "name", "move")
+        )
+        if what == "value" and part.attrib:
+            part.set(draw.choice(list(part.attrib)), draw.choice(VALUES))
+        elif what == "value":
+            part.text = draw.choice(VALUES)
+        elif what == "delete" and part.attrib:
+            del part.attrib[draw.choice(list(part.attrib))]
+        elif what == "tag twice":
+            parent.insert(draw.randint(0, len(parent)), part)
+            twice = part.tag if changes == 1 and parent.tag != "visual" else None
+        elif what == "drop":
+            parent.remove(part)
+        elif what == "name":
+            part.tag = draw.choice(NAMES)
+        elif what == "move":
+            parent.remove(part)
+            draw.choice(list(robot.iter())).append(part)
+    return ElementTree.tostring(robot, encoding="utf-8"), twice
+
+
+def check_numbers(tree: KinematicTree) -> None:
+    """All numbers are finite; a limit that is not there is infinite."""
+    limits = {id(tree.joint_limits), id(tree.effort_limits), id(tree.velocity_limits)}
+    for values in jax.tree.leaves(tree):
+        assert not np.any(np.isnan(values))
+        assert id(values) in limits or np.all(np.isfinite(values))
+    assert np.all(np.isfinite(tree.armature))
+    np.testing.assert_allclose(np.linalg.norm(tree.joint_axes_local, axis=1), 1.0, rtol=1e-12)
+    for visual in tree.visuals:
+        assert np.all(np.isfinite([*visual.size, *visual.xyz, *visual.rpy, *(visual.rgba or ())]))
+
+
+def check_robot(content: bytes, file: Path) -> KinematicTree | None:
+    """The tree of a sound file; None when it was refused as it should be."""
+    file.write_bytes(content)
+    refusal = None
+    try:
+        tree = parse_urdf(file)
+    except UrdfError as error:
+        refusal = error
+    if refusal is not None:
+        words = str(refusal)
+        assert re.match(rf"{re.escape(str(file))}:\d+: ", words), words
+        assert len(words) <= 2000
+        assert str(pickle.loads(pickle.dumps(refusal))) == words
+        return None
+    check_numbers(tree)
+    assert all(len(note) <= 2000 for note in tree.ignored)
+    return tree
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_spoilt_robot_loads_whole_or_is_refused_with_file_and_line(tmp_path):
+    draw = random.Random(15)
+    sound = [check_robot(text.encode(), tmp_path / "arm.urdf") for text in ROBOTS]
+    notes = {note for tree in sound for note in tree.ignored}
+    for number in range(HOW_MANY):
+        content, twice = spoilt(draw)
+        try:
+            tree = check_robot(content, tmp_path / "arm.urdf")
+            said = tree is None or set(tree.ignored) - notes
+            assert said or twice in HARMLESS_TWICE | {None}, f"a second <{twice}> was dropped"
+        except Exception as error:
+            error.add_note(f"robot {number} of seed 15:\n{content.decode(errors='replace')}")
+            raise
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'<?xml version="1.0" encoding="foo"?><robot/>', "its encoding cannot be read"),
+        (b'<?xml version="1.0" encoding="shift_jis"?><robot/>', "its encoding cannot be read"),
+        (ALL_TAGS.replace('ixx="1"', 'ixx="1e308"'), "expected at most 1e+30"),
+        (ALL_TAGS.replace('multiplier="2"', 'multiplier="1e155"'), "expected at most 1e+30"),
+        (ALL_TAGS.replace('xyz="0 1 1"', 'xyz="1e200 0 0"'), "expected at most 1e+30"),
+        (ALL_TAGS.replace(">50<", ">nan<"), "<mechanicalReduction> holds 'nan'"),
+        (ALL_TAGS.replace(">1e-5<", ">inf<"), "<rotorInertia> holds 'inf'"),
+        (ALL_TAGS.replace('xyz="0 1 1"', f'xyz="{"1" * 10**6}"'), "expected 3 finite numbers"),
+        (ALL_TAGS.replace("a.stl", "m" * 300), ""),
+        (ALL_TAGS.replace("</robot>", GEAR.format("j") + "</robot>"), "as does that on line"),
+        *(
+            (ALL_TAGS.replace(f"<{tag} ", f"<{tag} {kept}/><{tag} ", 1), f"a second <{tag}>")
+            for tag, kept in (
+                ("mass", 'value="1"'),
+                ("dynamics", ""),
+                ("limit", ""),
+                ("axis", 'xyz="1 0 0"'),
+                ("origin", ""),
+                ("mimic", 'joint="j"'),
+            )
+        ),
+    ],
+)
+def test_what_a_review_found_is_refused_in_words(tmp_path, content, expected):
+    file = tmp_path / "arm.urdf"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    if not expected:
+        assert any("mesh not found" in note for note in parse_urdf(file).ignored)
+        return
+    with pytest.raises(UrdfError, match=re.escape(expected)) as refusal:
+        parse_urdf(file)
+    assert len(str(refusal.value)) < 2000
+
+
+def test_a_chain_of_a_thousand_mimics_is_read_in_seconds(tmp_path):
+    links = [LINK.partition("<visual>")[0].format(i) + "</link>" for i in range(1001)]
+    chain = [JOINT.format("j0", "revolute", 0, 1, "")]
+    chain += [
+        JOINT.format(f"j{i}", "revolute", i, i + 1, f'<mimic joint="j{i - 1}"/>')
+        for i in range(1, 1000)
+    ]
+    tree = check_robot(f"<robot>{''.join(links + chain)}</robot>".encode(), tmp_path / "arm.urdf")
+    assert tree is not None
+    assert tree.num_joints == 1

@@ -33,6 +33,13 @@ from mime.mouse.brain import MouseBrainNode as MouseBrainNode
 from mime.nodes.actuation.elastic_drive import elastic_drive as elastic_drive
 from mime.nodes.actuation.elastic_joint import ElasticJointNode as ElasticJointNode
 from mime.nodes.actuation.motor import MotorNode as MotorNode
+from mime.nodes.actuation.motor.friction import Coulomb as Coulomb
+from mime.nodes.actuation.motor.friction import Stribeck as Stribeck
+from mime.nodes.actuation.motor.gear import Gear as Gear
+from mime.nodes.actuation.motor.limits import Limits as Limits
+from mime.nodes.actuation.motor.magnetics import Cogging as Cogging
+from mime.nodes.actuation.motor.magnetics import Saturation as Saturation
+from mime.nodes.actuation.motor.thermal import Winding as Winding
 from mime.nodes.actuation.pwm_drive import PwmDriveNode as PwmDriveNode
 from mime.nodes.actuation.robot_arm import RobotArmNode as RobotArmNode
 from mime.nodes.control.joint_controllers import ComputedTorqueNode as ComputedTorqueNode

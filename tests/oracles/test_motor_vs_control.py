@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import control
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Gear, MotorNode
 
 MOTORS = {
     "smartmouse": MotorNode("m", 1e-3, 6.58e-4, 0.0787, 5.0, 0.58, 1.2615e-6),
     "oscillating": MotorNode("m", 1e-3, 1e-4, 0.05, 1.0, 0.2, 5e-4),
     "geared": MotorNode(
-        "m", 1e-3, 1e-6, 0.01, 2.0, 1e-3, 1e-6, gear_ratio=10.0, output_inertia_kg_m2=1e-4
+        "m", 1e-3, 1e-6, 0.01, 2.0, 1e-3, 1e-6, gear=Gear(10.0, output_inertia_kg_m2=1e-4)
     ),
 }
 MODES = ["torque", "voltage", "velocity"]

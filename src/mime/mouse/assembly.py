@@ -1,5 +1,6 @@
 """The whole mouse as a graph: brain, motors, wheels, walls, sensors."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,7 @@ from mime.maze.routes import SpeedProfile
 from mime.mouse.brain import MouseBrainNode
 from mime.mouse.strategy import Strategy
 from mime.mouse.tracking import Gains
-from mime.nodes.actuation.motor import MotorNode
-from mime.nodes.actuation.motor.catalogue import CATALOGUE
+from mime.nodes.actuation.motor import CATALOGUE, Gear, MotorNode
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.sensing.encoder import EncoderNode
 from mime.nodes.sensing.gyro import GyroNode
@@ -52,6 +52,9 @@ def build_mouse(
 ) -> GraphManager:
     """A mouse in `maze`: nodes `brain`, `left_motor`, `right_motor`, `body`, `left_encoder`,
     `right_encoder`, `gyro` and `ranges`. `wheel_radius_ratio` is what the brain does not know.
+
+    When the motors' inertia or gear is varied, the inertia of the body's wheels follows. The
+    brain's gains do not: they are what the mouse was told when it was built.
     """
     if maze.has_wall(maze.start, maze.start_heading):
         raise ParameterError(
@@ -65,21 +68,22 @@ def build_mouse(
             f"{side}_motor",
             timestep,
             CATALOGUE[motor],
-            gear_ratio=gear_ratio,
+            gear=Gear(gear_ratio),
             command_mode="voltage",
             integrator="exact",
             shaft="driven",
         )
         for side in ("left", "right")
     ]
-    reflected = float(motors[0].reflected_inertia())
+    wheel_with_motor = _WheelWithMotor(wheel_inertia_kg_m2)
+    wheel = float(wheel_with_motor(*motors))
     chassis: dict[str, Any] = {
         "wheel_radius_m": wheel_radius_m,
         "wheel_radius_ratio": wheel_radius_ratio,
         "track_width_m": track_width_m,
         "mass_kg": mass_kg,
         "yaw_inertia_kg_m2": yaw_inertia_kg_m2,
-        "wheel_inertia_kg_m2": wheel_inertia_kg_m2 + reflected,
+        "wheel_inertia_kg_m2": wheel,
         "friction_coefficient": friction_coefficient,
         "rolling_resistance": rolling_resistance,
         "cell_size_m": maze.cell_size_m,
@@ -88,7 +92,6 @@ def build_mouse(
     body = DifferentialDriveNode("body", timestep, model="dynamic", **chassis, **walls)
     kt, R = float(motors[0].kt_n_m_per_a), float(motors[0].r_ohm)
     volts_per_torque = R / (kt * gear_ratio)
-    wheel = wheel_inertia_kg_m2 + reflected
     goals = np.zeros((maze.rows, maze.cols))
     for cell in maze.goals:
         goals[cell] = 1.0
@@ -129,6 +132,13 @@ def build_mouse(
     graph = GraphManager()
     for node in (brain, *motors, body, *encoders, gyro, ranges):
         graph.add_node(node)
+    graph.add_derived_parameter(
+        "body",
+        "wheel_inertia_kg_m2",
+        wheel_with_motor,
+        [node.name for node in motors],
+        ["inertia_kg_m2", "gear"],
+    )
     for side in ("left", "right"):
         graph.add_edge("brain", f"{side}_motor", f"{side}_voltage", "commanded_voltage")
         graph.add_edge(f"{side}_motor", "body", "shaft_torque", f"{side}_wheel_torque")
@@ -142,6 +152,20 @@ def build_mouse(
     graph.add_edge("body", "ranges", "pose_world", "pose_world", delay=True)
     graph.add_edge("ranges", "brain", "reading", "readings")
     return graph
+
+
+@dataclasses.dataclass(frozen=True)
+class _WheelWithMotor:
+    """J_wheel + N² J, the mean of both sides: the body has one inertia for its two wheels.
+
+    A value and not a closure, so that two graphs of the same mouse share their programs.
+    """
+
+    wheel_inertia_kg_m2: float
+
+    def __call__(self, left: MotorNode, right: MotorNode) -> Any:
+        reflected = 0.5 * (left.reflected_inertia() + right.reflected_inertia())
+        return self.wheel_inertia_kg_m2 + reflected
 
 
 def starting_state(maze: Maze) -> dict[str, dict[str, Any]]:

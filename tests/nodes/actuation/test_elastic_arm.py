@@ -284,7 +284,7 @@ REFUSALS = {
     ),
     "no rotor": (
         {"joint_stiffness_n_m_per_rad": np.ones(3), "rotor_inertia_kg_m2": [0.1, 0.0, 0.1]},
-        "elastic joint 'elbow' needs rotor_inertia_kg_m2 > 0",
+        "rotor_inertia_kg_m2 must be > 0 at elastic joint 'elbow'",
     ),
     "damping of a rigid joint": (
         {"joint_stiffness_damping_n_m_s": np.ones(3)},
@@ -322,3 +322,91 @@ def test_refuses(planar, case):
 def test_metadata_is_whole(planar):
     node = arm(planar, joint_stiffness_n_m_per_rad=np.ones(3))
     assert node.validate_mime_consistency() == []
+
+
+ENTRIES = {
+    "link[link_2].mass_kg": ("tree.masses", 1, 1.7),
+    "link[link_3].com_m": ("tree.coms", 2, [0.2, 0.01, 0.0]),
+    "link[link_1].inertia_kg_m2": ("tree.inertias", 0, np.diag([0.01, 0.02, 0.03])),
+    "joint[elbow].friction_n_m_s": ("joint_friction_n_m_s", 1, 0.3),
+    "joint[shoulder].coulomb_friction_n_m": ("coulomb_friction_n_m", 0, 0.2),
+    "joint[wrist].rotor_inertia_kg_m2": ("tree.rotor_inertia", 2, 0.05),
+    "joint[elbow].gear_ratio": ("tree.gear_ratio", 1, 3.0),
+    "joint[shoulder].stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", 0, 70.0),
+    "joint[wrist].damping_n_m_s": ("joint_stiffness_damping_n_m_s", 1, 0.4),
+}
+"""Address, array, entry of it, another value. The elbow is rigid: the wrist's spring is the second."""
+
+
+@pytest.fixture(scope="module")
+def half_elastic(planar):
+    graph = GraphManager()
+    springs = {"shoulder": 50.0, "wrist": 80.0}
+    node = arm(
+        planar,
+        joint_stiffness_n_m_per_rad=springs,
+        joint_stiffness_damping_n_m_s=dict.fromkeys(springs, 0.1),
+        coulomb_friction_n_m=np.full(3, 0.01),
+    )
+    graph.add_node(node)
+    return graph.compile()
+
+
+@pytest.mark.parametrize("address", ENTRIES)
+def test_an_entry_of_a_link_or_joint_has_an_address(half_elastic, address):
+    whole, index, value = ENTRIES[address]
+    array = half_elastic.nodes["arm"]
+    for part in whole.split("."):
+        array = getattr(array, part)
+    expected = np.array(array)
+    assert not np.allclose(expected[index], value)
+    expected[index] = value
+    by_name = half_elastic.with_parameters({f"arm.{address}": value})
+    at_once = half_elastic.with_parameters({f"arm.{whole}": expected})
+    start = half_elastic.init_state({"arm": {"joint_velocities": np.array([0.3, -0.2, 0.1])}})
+    moved = [s.step(start)[0].of("arm") for s in (by_name, at_once)]
+    for name in moved[0]:
+        np.testing.assert_array_equal(moved[0][name], moved[1][name])
+    unchanged = half_elastic.step(start)[0].of("arm")
+    assert any(np.any(moved[0][name] != unchanged[name]) for name in unchanged)
+
+
+def test_entries_are_swept_and_differentiated_by_name(half_elastic):
+    masses, stiffness = np.array([0.5, 1.0, 2.0]), np.array([40.0, 50.0, 60.0])
+    names = "arm.link[link_2].mass_kg", "arm.joint[wrist].stiffness_n_m_per_rad"
+    batch = half_elastic.run_batch(
+        steps=20, parameters=dict(zip(names, (masses, stiffness), strict=True)), progress=False
+    )
+
+    def swing(m, k):
+        changed = half_elastic.with_parameters({names[0]: m, names[1]: k})
+        end, _ = changed.rollout(changed.init_state(), steps=20, record=())
+        return end.of("arm")["joint_angles"][2]
+
+    quick = jax.jit(jax.value_and_grad(swing, argnums=(0, 1)), compiler_options=QUICK)
+    for n, (m, k) in enumerate(zip(masses, stiffness, strict=True)):
+        assert batch["arm"]["joint_angles"][n, -1, 2] == pytest.approx(float(quick(m, k)[0]), 1e-10)
+    _, gradient = quick(1.0, 50.0)
+    for slope, h in zip(gradient, np.diag([1e-5, 5e-4]), strict=True):
+        high, low = (float(quick(1.0 + sign * h[0], 50.0 + sign * h[1])[0]) for sign in (1, -1))
+        # Central differences: h² = 1e-10 of curvature, eps / h = 2e-11 of rounding.
+        assert float(slope) == pytest.approx((high - low) / (2 * h.sum()), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("joint[elbow].stiffness_n_m_per_rad", "no joint 'elbow'.*'shoulder', 'wrist'"),
+        ("joint[elbo].gear_ratio", "no joint 'elbo' .did you mean 'elbow'"),
+        ("joint[elbow].inserted_inertia_kg_m2", "a joint with no 'inserted_inertia_kg_m2'"),
+        ("link[link_2].mass", "a link with no 'mass' .did you mean 'mass_kg'"),
+    ],
+)
+def test_an_entry_that_the_arm_does_not_have_is_refused(half_elastic, address, says):
+    with pytest.raises(ParameterError, match=says):
+        half_elastic.with_parameters({f"arm.{address}": 1.0})
+
+
+def test_a_negative_mass_is_refused(half_elastic):
+    with pytest.raises(ParameterError, match="tree.masses must be >= 0"):
+        half_elastic.with_parameters({"arm.link[link_2].mass_kg": -1.0})

@@ -10,7 +10,7 @@ from scipy.linalg import expm
 from compiling import QUICK
 from mime.core.node import ParameterError
 from mime.nodes.actuation.elastic_drive import elastic_drive
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Gear, MotorNode
 
 N, KT, R, L, B_MOTOR = 50.0, 0.05, 1.0, 1e-3, 1e-5
 J, I, K, V = N**2 * 1e-5 + 1e-3, 0.05, 30.0, 0.05
@@ -20,8 +20,7 @@ MOTOR = {
     "r_ohm": R,
     "l_henry": L,
     "damping_n_m_s": B_MOTOR,
-    "gear_ratio": N,
-    "output_inertia_kg_m2": 1e-3,
+    "gear": Gear(ratio=N, output_inertia_kg_m2=1e-3),
 }
 JOINT = {"output_inertia_kg_m2": I, "stiffness_n_m_per_rad": K, "damping_n_m_s": V}
 INPUTS = {"motor": {"commanded_voltage": 12.0}, "joint": {"external_torque": -0.5}}
@@ -144,6 +143,58 @@ def test_the_inserted_body_and_other_commands_fit_in_too():
     np.testing.assert_allclose(total, N * 0.01 * t / (I + J), rtol=1e-2)
 
 
+SWEEPS = {"motor.gear.ratio": [30.0, 50.0, 70.0], "motor.inertia_kg_m2": [5e-6, 1e-5, 2e-5]}
+
+
+def rebuilt(name, value, iterated=False):
+    """The drive built anew with one value of `SWEEPS`."""
+    changes = {"gear": Gear(value, output_inertia_kg_m2=1e-3)}
+    if name == "motor.inertia_kg_m2":
+        changes = {"inertia_kg_m2": value}
+    return drive(1e-3, iterated=iterated, **changes)
+
+
+@pytest.mark.parametrize("iterated", [False, True])
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_joints_rotor_follows_the_motor_in_a_sweep(name, iterated):
+    simulation, values = drive(1e-3, iterated=iterated), np.array(SWEEPS[name])
+    batch = simulation.run_batch(steps=50, inputs=INPUTS, parameters={name: values}, progress=False)
+    for n, value in enumerate(values):
+        expected = rebuilt(name, value, iterated)
+        changed = simulation.with_parameters({name: value})
+        assert float(changed.nodes["joint"].rotor_inertia_kg_m2) == pytest.approx(
+            float(expected.nodes["joint"].rotor_inertia_kg_m2), rel=1e-15
+        )
+        # Compiled apart: rounding, and with an iterated group its tolerance of 1e-9.
+        rtol = 1e-7 if iterated else 1e-11
+        angle = expected.run(steps=50, inputs=INPUTS, progress=False)["joint"]["output_angle"]
+        np.testing.assert_allclose(batch["joint"]["output_angle"][n], angle, rtol=rtol)
+        alone = changed.run(steps=50, inputs=INPUTS, progress=False)["joint"]["output_angle"]
+        np.testing.assert_allclose(alone, angle, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_gradient_by_the_gear_is_that_of_the_whole_drive(name):
+    simulation, x = drive(1e-3), SWEEPS[name][1]
+
+    def angle(simulation):
+        end, _ = simulation.rollout(simulation.init_state(), INPUTS, 50, record=())
+        return end.of("joint")["rotor_angle"] + end.of("joint")["deflection"]
+
+    gradient = jax.grad(lambda value: angle(simulation.with_parameters({name: value})))(x)
+    high, low = (float(angle(rebuilt(name, x * factor))) for factor in (1 + 1e-5, 1 - 1e-5))
+    # h² of curvature is 1e-10, rounding over h 1e-11.
+    assert float(gradient) == pytest.approx((high - low) / (2e-5 * x), rel=1e-6)
+
+
+def test_the_rotor_that_follows_the_motor_is_not_set_by_itself():
+    refusal = "rotor_inertia_kg_m2 follows inertia_kg_m2, gear of 'motor'. Vary those instead"
+    with pytest.raises(ParameterError, match=refusal):
+        drive().with_parameters({"joint.rotor_inertia_kg_m2": 0.1})
+    with pytest.raises(ParameterError, match=refusal):
+        drive().run_batch(steps=1, parameters={"joint.rotor_inertia_kg_m2": np.ones(2)})
+
+
 def test_single_precision_agrees_with_double():
     double = states(drive().run(steps=500, inputs=INPUTS))[-1]
     with jax.enable_x64(False):
@@ -155,7 +206,7 @@ def test_single_precision_agrees_with_double():
 @pytest.mark.parametrize(
     ("changes", "joint", "says"),
     [
-        ({"shaft": "free"}, {}, "must have shaft='driven', got 'free'"),
+        ({"shaft": "free"}, {}, "shaft of the motor must be 'driven', got 'free'"),
         ({}, {"gear_ratio": 50.0}, "gear_ratio is the motor's, got 50.0 for the joint"),
         ({}, {"rotor_inertia_kg_m2": 0.1}, "rotor_inertia_kg_m2 is the motor's"),
     ],

@@ -9,7 +9,19 @@ import pytest
 
 from compiling import QUICK
 from mime.core.node import InputError, ParameterError
-from mime.nodes.actuation.motor import MotorMeta, MotorNode, _quat_from_axis_angle, compose_pose
+from mime.nodes.actuation.motor import (
+    Cogging,
+    Coulomb,
+    Gear,
+    Limits,
+    MotorMeta,
+    MotorNode,
+    Saturation,
+    Stribeck,
+    Winding,
+    _quat_from_axis_angle,
+    compose_pose,
+)
 from mime.running.graph import GraphManager
 
 REFERENCE = {
@@ -19,22 +31,20 @@ REFERENCE = {
     "l_henry": 1e-3,
     "damping_n_m_s": 5e-4,
 }
-EXTENSIONS = {
-    "gear_ratio": 10.0,
-    "gear_efficiency": 0.8,
-    "output_inertia_kg_m2": 1e-3,
-    "coulomb_torque_n_m": 1e-3,
-    "static_torque_n_m": 2e-3,
-    "stribeck_velocity_rad_s": 1.0,
-    "cogging_torque_n_m": 1e-3,
-    "cogging_periods_per_turn": 7.0,
-    "saturation_current_a": 5.0,
-    "supply_voltage_v": 12.0,
-    "current_limit_a": 4.0,
-    "torque_limit_n_m": 0.15,
-    "thermal_resistance_k_per_w": 10.0,
-    "thermal_capacitance_j_per_k": 5.0,
-    "max_winding_temperature_c": 125.0,
+COGGING = Cogging(torque_n_m=1e-3, periods_per_turn=7.0)
+WINDING = Winding(10.0, 5.0, max_temperature_c=125.0)
+EFFECTS = {
+    "gear": Gear(ratio=10.0, efficiency=0.8, output_inertia_kg_m2=1e-3),
+    "friction": Stribeck(coulomb_torque_n_m=1e-3, static_torque_n_m=2e-3, velocity_rad_per_s=1.0),
+    "cogging": COGGING,
+    "saturation": Saturation(current_a=5.0),
+    "winding": WINDING,
+    "limits": Limits(supply_voltage_v=12.0, current_a=4.0, torque_n_m=0.15),
+}
+LINEAR_EFFECTS = EFFECTS | {
+    "gear": Gear(ratio=10.0, output_inertia_kg_m2=1e-3),
+    "friction": None,
+    "limits": None,
 }
 COMMANDS = [
     {},
@@ -91,7 +101,7 @@ def written_out(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
 
 
 @pytest.mark.parametrize("inputs", COMMANDS, ids=lambda u: "+".join(u) or "none")
-def test_with_every_extension_off_the_result_is_the_formulas_to_the_last_bit(inputs):
+def test_without_effects_the_result_is_the_formulas_to_the_last_bit(inputs):
     node = motor()
     leaves = [jnp.asarray(value) for value in REFERENCE.values()]
     arrays = {name: jnp.asarray(value) for name, value in inputs.items()}
@@ -129,7 +139,7 @@ def test_the_fields_inputs_and_fluxes_are_those_of_mime_node_100():
     assert (float(node.velocity_kp), float(node.velocity_ki)) == (1e-3, 1e-2)
 
 
-@pytest.mark.parametrize("options", [{}, EXTENSIONS])
+@pytest.mark.parametrize("options", [{}, EFFECTS], ids=["plain", "effects"])
 def test_metadata_is_whole_and_agrees_with_the_node(options):
     node = motor(**options)
     assert node.validate_mime_consistency() == []
@@ -213,26 +223,28 @@ def test_the_integral_is_frozen_and_the_current_zero_outside_their_modes():
             "tool_offset_in_rotor_frame must have a quaternion of length > 0",
         ),
         ({"ke_v_s_per_rad": 0.06}, "ke_v_s_per_rad must equal kt_n_m_per_a = 0.05 within 1%.*0.06"),
-        ({"command_mode": "speed"}, "command_mode must be one of auto, torque, voltage, velocity"),
-        ({"integrator": "euler"}, "integrator must be one of semi_implicit, exact, got 'euler'"),
-        ({"gear_efficiency": 0.8}, "gear_efficiency needs gear_ratio as well"),
-        ({"static_torque_n_m": 0.1}, "static_torque_n_m needs coulomb_torque_n_m as well"),
+        ({"command_mode": "speed"}, "command_mode must be one of 'auto', 'torque', 'voltage', 'v"),
         (
-            {"coulomb_torque_n_m": 0.2, "static_torque_n_m": 0.1, "stribeck_velocity_rad_s": 1.0},
-            "static_torque_n_m must be >= coulomb_torque_n_m = 0.2",
+            {"integrator": "euler"},
+            "integrator must be one of 'semi_implicit', 'exact', got 'euler'",
+        ),
+        ({"gear": 20.0}, "gear must be a Gear or None, got 20.0"),
+        ({"friction": COGGING}, "friction must be a Coulomb or Stribeck or None, got Cogging"),
+        (
+            {"friction": Coulomb(0.2), "integrator": "exact"},
+            "friction must be None with integrator 'exact'",
         ),
         (
-            {"coulomb_torque_n_m": 0.2, "integrator": "exact"},
-            "coulomb_torque_n_m must be None with integrator 'exact'",
+            {"gear": EFFECTS["gear"], "integrator": "exact"},
+            "gear.efficiency must be None with integrator 'exact'",
         ),
         (
-            {"supply_voltage_v": 5.0, "integrator": "exact", "command_mode": "velocity"},
-            "supply_voltage_v must be None with integrator 'exact'",
+            {"limits": Limits(5.0), "integrator": "exact", "command_mode": "velocity"},
+            "limits must be None with integrator 'exact'",
         ),
-        ({"gear_ratio": 0.0}, "gear_ratio must be > 0, got 0"),
         (
-            {"gear_ratio": 2.0, "gear_efficiency": 1.2},
-            "gear_efficiency must be > 0 and <= 1, got 1.2",
+            {"limits": Limits(5.0), "r_ohm": 0.0, "command_mode": "velocity"},
+            "r_ohm must be > 0 Ω with limits.supply_voltage_v",
         ),
         ({"r_ohm": float("nan")}, "r_ohm must be >= 0 Ω, got nan"),
         ({"timestep": 0.0}, "timestep must be > 0 s, got 0"),
@@ -241,6 +253,38 @@ def test_the_integral_is_frozen_and_the_current_zero_outside_their_modes():
 def test_bad_parameters_are_refused_by_name_value_and_range(changes, message):
     with pytest.raises(ParameterError, match=message):
         motor(**changes)
+
+
+@pytest.mark.parametrize(
+    ("effect", "message"),
+    [
+        (lambda: Gear(0.0), "Gear: ratio must be > 0, got 0"),
+        (lambda: Gear(2.0, efficiency=1.2), "Gear: efficiency must be > 0 and <= 1, got 1.2"),
+        (lambda: Stribeck(0.2, 0.1, 1.0), "static_torque_n_m must be >= coulomb_torque_n_m = 0.2"),
+        (lambda: Coulomb("much"), r"torque_n_m must be a number \[N·m\], got 'much'"),
+        (Limits, "Limits: needs at least one of supply_voltage_v, current_a, torque_n_m"),
+    ],
+)
+def test_an_effect_is_refused_by_itself(effect, message):
+    with pytest.raises(ParameterError, match=message):
+        effect()
+
+
+def test_all_that_is_wrong_is_told_at_once_each_at_its_place():
+    with pytest.raises(ParameterError) as caught:
+        motor(l_henry=0.0, integrator="exact", friction=Coulomb(0.2), gear=EFFECTS["gear"])
+    places = {problem.place for problem in caught.value.problems}
+    assert places == {("l_henry",), ("friction",), ("gear", "efficiency")}
+
+
+def test_a_parameter_of_an_effect_has_an_address():
+    node = motor(**EFFECTS).with_params(**{"gear.ratio": 7.0, "friction.static_torque_n_m": 3e-3})
+    assert float(node.gear.ratio) == 7.0
+    assert float(node.friction.static_torque_n_m) == 3e-3
+    with pytest.raises(ParameterError, match="gear.ratio must be > 0, got -1"):
+        node.with_params(**{"gear.ratio": -1.0})
+    with pytest.raises(ParameterError, match="gear.ratio cannot be set: this node has no gear"):
+        motor().with_params(**{"gear.ratio": 7.0})
 
 
 def test_zero_inductance_and_a_mismatched_ke_are_accepted_where_they_make_sense():
@@ -287,13 +331,8 @@ def test_a_batch_of_different_motors_is_one_vmap():
 @pytest.mark.parametrize("extended", [False, True])
 @pytest.mark.parametrize(("mode", "value"), MODES)
 def test_single_precision_stays_single(extended, mode, value, integrator):
-    options = dict(EXTENSIONS) if extended else {}
-    if integrator == "exact":
-        for name in ("gear_efficiency", "coulomb_torque_n_m", "static_torque_n_m"):
-            options.pop(name, None)
-        for name in ("stribeck_velocity_rad_s", "supply_voltage_v", "current_limit_a"):
-            options.pop(name, None)
-        options.pop("torque_limit_n_m", None)
+    effects = LINEAR_EFFECTS if integrator == "exact" else EFFECTS
+    options = effects if extended else {}
     node = single(motor(**options, integrator=integrator))
     state = single(node.initial_state())
     for command in (value, np.float32(value)):
@@ -350,8 +389,8 @@ def test_gradients_of_the_final_speed_agree_with_central_differences(mode, value
         np.testing.assert_allclose(gradient[name], difference, rtol=1e-6, atol=1e-8 * scale)
 
 
-def test_gradients_are_finite_with_every_extension_even_at_standstill():
-    node = motor(**EXTENSIONS)
+def test_gradients_are_finite_with_every_effect_even_at_standstill():
+    node = motor(**EFFECTS)
     state = node.initial_state()
     names = ("commanded_torque", "commanded_voltage", "commanded_velocity", "load_torque")
 

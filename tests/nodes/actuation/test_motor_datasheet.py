@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from mime.core.node import ParameterError
-from mime.nodes.actuation.motor import CATALOGUE, Datasheet, DatasheetWarning, MotorNode
+from mime.nodes.actuation.motor import (
+    CATALOGUE,
+    Datasheet,
+    DatasheetWarning,
+    Gear,
+    MotorNode,
+    Winding,
+)
 
 RE40 = CATALOGUE["maxon_re40_148877"]
 
@@ -25,10 +32,10 @@ def test_a_catalogue_motor_agrees_with_its_own_sheet(key):
     assert speed == pytest.approx(sheet.no_load_speed, rel=0.01)  # kt is printed with three digits
 
 
-@pytest.mark.parametrize("friction", ["viscous", "coulomb"])
-def test_a_motor_from_a_sheet_runs_at_its_no_load_point(friction):
+@pytest.mark.parametrize("kind", ["viscous", "coulomb"])
+def test_a_motor_from_a_sheet_runs_at_its_no_load_point(kind):
     sheet = dataclasses.replace(RE40, kt_n_m_per_a=None)
-    node = MotorNode.from_datasheet("m", 1e-4, sheet, friction=friction, command_mode="voltage")
+    node = MotorNode.from_datasheet("m", 1e-4, sheet, no_load_friction=kind, command_mode="voltage")
 
     def step(state, _):
         return node.update(state, {"commanded_voltage": 48.0}, 1e-4), None
@@ -39,7 +46,7 @@ def test_a_motor_from_a_sheet_runs_at_its_no_load_point(friction):
     assert float(state["current"]) == pytest.approx(0.0686, rel=1e-4)
 
 
-def test_figures_may_be_given_one_by_one_in_rpm_or_rad_s():
+def test_figures_may_be_given_one_by_one_in_rpm_or_rad_per_s():
     figures = {
         "nominal_voltage_v": 12.0,
         "no_load_current_a": 0.1,
@@ -49,11 +56,13 @@ def test_figures_may_be_given_one_by_one_in_rpm_or_rad_s():
         "l_henry": 1e-3,
     }
     by_rpm = MotorNode.from_datasheet("m", 1e-4, no_load_speed_rpm=2180.0, **figures)
-    by_rad_s = MotorNode.from_datasheet("m", 1e-4, no_load_speed_rad_s=2180 * np.pi / 30, **figures)
-    assert float(by_rpm.kt_n_m_per_a) == pytest.approx(float(by_rad_s.kt_n_m_per_a), rel=1e-15)
+    by_rad_per_s = MotorNode.from_datasheet(
+        "m", 1e-4, no_load_speed_rad_per_s=2180 * np.pi / 30, **figures
+    )
+    assert float(by_rpm.kt_n_m_per_a) == pytest.approx(float(by_rad_per_s.kt_n_m_per_a), rel=1e-15)
     assert float(by_rpm.r_ohm) == 6.0
     with pytest.raises(
-        ParameterError, match="no_load_speed_rad_s or no_load_speed_rpm must be given"
+        ParameterError, match="no_load_speed_rad_per_s or no_load_speed_rpm must be given"
     ):
         MotorNode.from_datasheet("m", 1e-4, **figures)
 
@@ -86,3 +95,10 @@ def test_a_negative_or_missing_figure_is_refused():
         MotorNode.from_datasheet("m", 1e-4, r_ohm=1.0)
     with pytest.raises(ParameterError, match="r_ohm or stall_current_a must be given"):
         Datasheet(12.0, 0.1, 1e-6, no_load_speed_rpm=1000.0)
+
+
+def test_effects_go_to_the_motor_and_a_winding_takes_the_sheets_temperature():
+    sheet = CATALOGUE["faulhaber_1524t012sr"]
+    node = MotorNode.from_datasheet("m", 1e-4, sheet, gear=Gear(20.0), winding=Winding(10.0, 5.0))
+    assert float(node.gear.ratio) == 20.0
+    assert float(node.winding.reference_temperature_c) == sheet.reference_temperature_c == 22.0

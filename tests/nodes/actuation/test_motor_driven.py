@@ -7,7 +7,7 @@ import pytest
 
 from elements import Rotor
 from mime.core.node import InputError, ParameterError
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Cogging, Coulomb, Gear, Limits, MotorNode, Winding
 from mime.running.graph import GraphManager
 
 MOTOR = {
@@ -19,8 +19,8 @@ MOTOR = {
 }
 DAMPING = 5e-4
 COMMANDS = [("torque", 0.01), ("voltage", 2.0), ("velocity", 10.0)]
-GEAR = {"gear_ratio": 20.0, "output_inertia_kg_m2": 2e-2}
-SUPPLY = {"supply_voltage_v": 12.0, "current_limit_a": 1.5, "torque_limit_n_m": 0.06}
+GEAR = {"gear": Gear(ratio=20.0, output_inertia_kg_m2=2e-2)}
+SUPPLY = {"limits": Limits(supply_voltage_v=12.0, current_a=1.5, torque_n_m=0.06)}
 
 
 def motor(timestep=1e-4, shaft="driven", **changes):
@@ -65,15 +65,15 @@ def speed_after_a_step_of_2_v(t):
 def test_on_a_plain_inertia_it_is_the_free_motor(mode, value, extras):
     """The same arithmetic, but for the gear's N and a limiting supply, which is explicit here."""
     options = {"command_mode": mode, **extras}
-    if "supply_voltage_v" in extras:
+    if "limits" in extras:
         value *= 20
-    N = extras.get("gear_ratio", 1.0)
+    N = float(extras["gear"].ratio) if "gear" in extras else 1.0
     run = driven_rotor(motor(**options), DAMPING * N**2).run(
         steps=500, inputs={"motor": {f"commanded_{mode}": value}}
     )
     alone = motor(shaft="free", **(options | {"damping_n_m_s": DAMPING}))
     states = free(alone, {f"commanded_{mode}": jnp.asarray(value)}, 500)
-    held = mode != "voltage" and "supply_voltage_v" in extras  # dt kt ke / (J R) = 0.0025
+    held = mode != "voltage" and "limits" in extras  # dt kt ke / (J R) = 0.0025
     np.testing.assert_allclose(
         run["load"]["speed"] * N, states["angular_velocity"], rtol=5e-3 if held else 1e-12
     )
@@ -130,8 +130,8 @@ def test_a_turning_shaft_takes_its_back_emf_from_the_voltage():
 
 
 def test_electrical_power_is_heat_magnetic_energy_and_work_on_the_shaft():
-    """∫ V i = ∫ R i² + L i²/2 + ∫ tau_s w_s, with no rotor energy in it. Of a turning shaft."""
-    node = motor(1e-6, command_mode="voltage", integrator="exact", gear_ratio=5.0)
+    """∫ V i = ∫ R i² + L i²/2 + ∫ tau_s w_s: the mechanism holds the rotor's energy."""
+    node = motor(1e-6, command_mode="voltage", integrator="exact", gear=Gear(5.0))
     t = 1e-6 * np.arange(1, 5001)
     speed = jnp.asarray(10.0 * np.sin(500 * t))
 
@@ -153,7 +153,7 @@ def test_electrical_power_is_heat_magnetic_energy_and_work_on_the_shaft():
 
 @pytest.mark.parametrize(("w", "e"), [(2.0, 0.8), (-2.0, 1 / 0.8), (0.0, 0.8)])
 def test_gear_losses_oppose_the_flow_of_power(w, e):
-    node = motor(command_mode="torque", gear_ratio=10.0, gear_efficiency=0.8)
+    node = motor(command_mode="torque", gear=Gear(ratio=10.0, efficiency=0.8))
     inputs = {"commanded_torque": 0.02, "shaft_velocity": w}
     state = node.update(node.initial_state(), inputs, 1e-4)
     fluxes = node.compute_boundary_fluxes(state, inputs, 1e-4)
@@ -163,10 +163,8 @@ def test_gear_losses_oppose_the_flow_of_power(w, e):
 def test_limits_and_cogging_are_in_the_shafts_torque():
     node = motor(
         command_mode="torque",
-        torque_limit_n_m=0.015,
-        cogging_torque_n_m=2e-3,
-        cogging_periods_per_turn=7.0,
-        cogging_phase_rad=0.3,
+        limits=Limits(torque_n_m=0.015),
+        cogging=Cogging(torque_n_m=2e-3, periods_per_turn=7.0, phase_rad=0.3),
         damping_n_m_s=1e-4,
     )
     inputs = {"commanded_torque": 0.02, "shaft_velocity": 4.0}
@@ -177,7 +175,7 @@ def test_limits_and_cogging_are_in_the_shafts_torque():
 
 
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
-@pytest.mark.parametrize("extras", [{}, GEAR | {"gear_efficiency": 0.9} | SUPPLY])
+@pytest.mark.parametrize("extras", [{}, {"gear": Gear(20.0, 0.9, 2e-2)} | SUPPLY])
 def test_metadata_agrees_and_precision_is_kept(precision, integrator, extras):
     node = motor(integrator=integrator, **extras)
     assert node.validate_mime_consistency() == []
@@ -190,12 +188,7 @@ def test_metadata_agrees_and_precision_is_kept(precision, integrator, extras):
 
 
 def test_a_warm_winding_draws_less():
-    hot = motor(
-        1e-3,
-        command_mode="voltage",
-        thermal_resistance_k_per_w=10.0,
-        thermal_capacitance_j_per_k=5.0,
-    )
+    hot = motor(1e-3, command_mode="voltage", winding=Winding(10.0, 5.0))
     states = free(hot, {"commanded_voltage": jnp.asarray(3.0)}, 20_000)
     T, i = (float(states[n][-1]) for n in ("winding_temperature", "current"))
     assert T > 40.0
@@ -205,8 +198,8 @@ def test_a_warm_winding_draws_less():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"shaft": "loose"}, "shaft must be one of free, driven, got 'loose'"),
-        ({"coulomb_torque_n_m": 1e-3}, "must be None with shaft 'driven'.*got 0.001. Give the"),
+        ({"shaft": "loose"}, "shaft must be one of 'free', 'driven', got 'loose'"),
+        ({"friction": Coulomb(1e-3)}, "must be None with shaft 'driven'.*got Coulomb. Give the"),
     ],
 )
 def test_what_the_mechanism_must_carry_is_refused(changes, says):

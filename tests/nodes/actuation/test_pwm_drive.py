@@ -35,7 +35,7 @@ def test_the_mean_over_a_period_is_the_command_whatever_the_duty(switching):
 def test_a_step_too_coarse_for_the_period_is_refused():
     with pytest.raises(ParameterError, match=r"timestep must be <= 5e-06 s.*got 1e-05"):
         PwmDriveNode("drive", 1e-5, 24.0, 2e4)
-    with pytest.raises(ParameterError, match="switching must be unipolar or bipolar, got 'tri'"):
+    with pytest.raises(ParameterError, match="switching must be one of 'unipolar', 'bipolar', g"):
         PwmDriveNode("drive", 1e-6, 24.0, 2e4, switching="tri")
 
 

@@ -2,12 +2,10 @@
 
 from typing import Any
 
-from mime.core.node import ParameterError
+from mime.core.node import ParameterError, Problem
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.motor import MotorNode
 from mime.running.graph import GraphManager
-
-_THE_MOTORS = ("rotor_inertia_kg_m2", "gear_ratio")
 
 
 def elastic_drive(
@@ -20,25 +18,33 @@ def elastic_drive(
         I (x1'' + x2'') = -k x1 - v x1' + f
 
     `motor` has `shaft="driven"` and carries the gear; its `reflected_inertia()` is the joint's
-    rotor. `joint` are the other parameters and options of `ElasticJointNode`. External inputs are
-    the motor's command and the joint's `external_torque` f.
+    rotor, and follows when the motor's inertia or gear is varied. `joint` are the other parameters
+    and options of `ElasticJointNode`. External inputs are the motor's command and the joint's
+    `external_torque` f.
 
     The motor takes the rotor's speed of the step before: first order, and as in the motor alone
     dt < 2 (N² J + Jo) R / (N² kt ke) keeps it stable. `iterated=True` solves both nodes together in
     each step; still first order, without that limit.
     """
-    where = f"elastic_drive of {motor.name!r}"
-    if motor.shaft != "driven":
-        raise ParameterError(
-            f"{where}: the motor must have shaft='driven', got {motor.shaft!r}: its rotor turns "
-            f"with the joint's"
+    problems = [
+        Problem(
+            (name,),
+            f"is the motor's, got {joint[name]} for the joint",
+            "Give the motor its inertia_kg_m2 and gear",
         )
-    for name in _THE_MOTORS:
-        if name in joint:
-            raise ParameterError(
-                f"{where}: {name} is the motor's, got {joint[name]} for the joint. Give the motor "
-                f"its inertia_kg_m2, gear_ratio and output_inertia_kg_m2"
+        for name in ("rotor_inertia_kg_m2", "gear_ratio")
+        if name in joint
+    ]
+    if motor.shaft != "driven":
+        problems.append(
+            Problem(
+                ("shaft",),
+                f"of the motor must be 'driven', got {motor.shaft!r}: its rotor turns with the "
+                f"joint's",
             )
+        )
+    if problems:
+        raise ParameterError(f"elastic_drive of {motor.name!r}", problems)
     timestep = joint.pop("timestep", motor.timestep)
     spring = ElasticJointNode(
         joint_name, timestep, rotor_inertia_kg_m2=motor.reflected_inertia(), **joint
@@ -46,6 +52,13 @@ def elastic_drive(
     graph = GraphManager()
     graph.add_node(motor)
     graph.add_node(spring)
+    graph.add_derived_parameter(
+        spring.name,
+        "rotor_inertia_kg_m2",
+        MotorNode.reflected_inertia,
+        [motor.name],
+        ["inertia_kg_m2", "gear"],
+    )
     graph.add_edge(motor.name, spring.name, "shaft_torque", "motor_torque")
     graph.add_edge(spring.name, motor.name, "motor_velocity", "shaft_velocity", delay=not iterated)
     if iterated:

@@ -1,8 +1,8 @@
 """MIME-NODE-110: a PWM drive."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -12,7 +12,7 @@ from mime.core.node import (
     Node,
     NodeMeta,
     Output,
-    ParameterError,
+    Problem,
     Scalar,
     State,
     ValidatedRange,
@@ -20,9 +20,10 @@ from mime.core.node import (
     option,
     parameter,
 )
+from mime.core.parameters import known
 
 STEPS_PER_PERIOD = 10
-"""Fewer steps in a switching period leave nothing of the ripple."""
+"""The least number of steps per switching period: fewer leave nothing of the ripple."""
 
 
 class PwmDriveNode(Node):
@@ -77,24 +78,20 @@ class PwmDriveNode(Node):
 
     supply_voltage_v: Scalar = parameter("V", above=0.0, doc="V_supply")
     frequency_hz: Scalar = parameter("Hz", above=0.0, doc="f, switching frequency")
-    switching: str = option(default="unipolar")
+    switching: str = option(default="unipolar", choices=("unipolar", "bipolar"))
     """`"unipolar"`: between 0 and the supply. `"bipolar"`: between plus and minus the supply."""
 
-    def __check_init__(self) -> None:
-        super().__check_init__()
-        where = f"{type(self).__name__} {self.name!r}"
-        if self.switching not in ("unipolar", "bipolar"):
-            raise ParameterError(
-                f"{where}: switching must be unipolar or bipolar, got {self.switching!r}"
-            )
-        if isinstance(self.frequency_hz, jax.core.Tracer):
+    def value_problems(self) -> Iterator[Problem]:
+        if not known(self.frequency_hz):
             return
         largest = 1.0 / (STEPS_PER_PERIOD * float(np.max(self.frequency_hz)))
         if self.timestep > largest * (1 + 1e-9):
-            raise ParameterError(
-                f"{where}: timestep must be <= {largest:g} s, a {STEPS_PER_PERIOD}th of the period "
-                f"at frequency_hz = {self.frequency_hz:g}, got {self.timestep:g}. Give the drive "
-                f"and its motor a finer timestep, or drive the motor by its mean voltage alone"
+            yield Problem(
+                ("timestep",),
+                f"must be <= {largest:g} s, a {STEPS_PER_PERIOD}th of the period at frequency_hz = "
+                f"{self.frequency_hz:g}, got {self.timestep:g}",
+                "Give the drive and its motor a finer timestep, or drive the motor by its mean "
+                "voltage alone",
             )
 
     def boundary_input_spec(self) -> dict[str, Input]:

@@ -1,4 +1,4 @@
-"""Which command is obeyed, and what the drive makes of it: mode, PI, limits.
+"""Which command is obeyed, and what the drive makes of it: mode and PI.
 
 tau_cmd = Kp (w_des - w) + Ki I,   dI/dt = w_des - w   (velocity mode only, I frozen elsewhere)
 """
@@ -60,38 +60,28 @@ def command(
     error = u["commanded_velocity"] - omega
     integral_next = select(mode.velocity, integral + error * dt, integral)
     demand = _demand(motor, u, mode, error, integral_next)
-    if not has_limits(motor):
+    if motor.limits is None:
         return Command(demand, integral_next)
-    torque, _ = _limited(motor, demand, omega, R)
+    kt, ke = motor.kt_n_m_per_a, motor.ke_v_s_per_rad
+    torque, _ = motor.limits.torque(demand, omega, kt, ke, R)
     # Anti-windup: the integral stands still while it would push further into the limit.
     winds_up = (demand - torque) * error > 0
     integral_next = jnp.where(winds_up, integral, integral_next)
     demand = _demand(motor, u, mode, error, integral_next)
-    torque, line = _limited(motor, demand, omega, R)
+    torque, line = motor.limits.torque(demand, omega, kt, ke, R)
     held_inertia = None if line is None else select(mode.voltage, 0.0, line * dt)
     return Command(select(mode.voltage, 0.0, torque), integral_next, held_inertia)
 
 
-def has_limits(motor: MotorParameters) -> bool:
-    """Whether anything bounds the torque of torque and velocity mode."""
-    limits = (motor.supply_voltage_v, motor.current_limit_a, motor.torque_limit_n_m)
-    return any(limit is not None for limit in limits)
-
-
 def terminal_voltage(motor: MotorParameters, u: dict[str, Any]) -> Any:
     """V, within what the supply can give."""
-    V, supply = u["commanded_voltage"], motor.supply_voltage_v
-    return V if supply is None else jnp.clip(V, -supply, supply)
+    V = u["commanded_voltage"]
+    return V if motor.limits is None else motor.limits.voltage(V)
 
 
 def limited_current(motor: MotorParameters, i: Any) -> Any:
-    """i, within what the drive lets through: the current limit, and the torque limit over kt."""
-    if motor.current_limit_a is not None:
-        i = jnp.clip(i, -motor.current_limit_a, motor.current_limit_a)
-    if motor.torque_limit_n_m is not None:
-        i_max = motor.torque_limit_n_m / motor.kt_n_m_per_a
-        i = jnp.clip(i, -i_max, i_max)
-    return i
+    """i, within what the drive lets through."""
+    return i if motor.limits is None else motor.limits.current(i, motor.kt_n_m_per_a)
 
 
 def _demand(
@@ -99,23 +89,3 @@ def _demand(
 ) -> Any:
     tau_pi = motor.velocity_kp * error + motor.velocity_ki * integral
     return select(mode.voltage, 0.0, select(mode.velocity, tau_pi, u["commanded_torque"]))
-
-
-def _limited(motor: MotorParameters, torque: Any, omega: Any, R: Any) -> tuple[Any, Any]:
-    """The torque within all limits, and the slope of the speed-torque line where that line limits.
-
-    The supply drives at most kt (V_supply - ke w) / R, and at least kt (-V_supply - ke w) / R.
-    """
-    kt, ke = motor.kt_n_m_per_a, motor.ke_v_s_per_rad
-    if motor.torque_limit_n_m is not None:
-        torque = jnp.clip(torque, -motor.torque_limit_n_m, motor.torque_limit_n_m)
-    if motor.current_limit_a is not None:
-        tau_max = kt * motor.current_limit_a
-        torque = jnp.clip(torque, -tau_max, tau_max)
-    if motor.supply_voltage_v is None:
-        return torque, None
-    low, high = (
-        kt * (V - ke * omega) / R for V in (-motor.supply_voltage_v, motor.supply_voltage_v)
-    )
-    slope = jnp.where((torque > high) | (torque < low), kt * ke / R, 0.0)
-    return jnp.clip(torque, low, high), slope

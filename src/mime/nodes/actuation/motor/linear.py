@@ -4,22 +4,22 @@
     voltage   x = (w, i),  u = V       G = kt / ((J s + b)(L s + R) + kt ke)
     velocity  x = (w, I),  u = w_des   G = (Kp s + Ki) / (J s^2 + (Kp + b) s + Ki)
 
-y is the rotor's speed. Extensions that are not linear (friction, cogging, saturation, limits, gear
+y is the rotor's speed. Effects that are not linear (friction, cogging, saturation, limits, gear
 losses) are left out; a gear's output inertia is in J. A driven shaft is taken as free: this is the
-motor alone.
+motor alone. `exact_step` is the step of `integrator="exact"`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Complex, Float
 
+from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.core.node import ParameterError
-from mime.nodes.actuation.motor import exact
-from mime.nodes.actuation.motor.drive import Mode
-from mime.nodes.actuation.motor.friction import inertia
+from mime.nodes.actuation.motor.drive import Mode, limited_current, select, terminal_voltage
 from mime.nodes.actuation.motor.parameters import MotorParameters
+from mime.nodes.actuation.motor.rotor import inertia
 
 
 class StateSpace(NamedTuple):
@@ -96,14 +96,14 @@ def step_response(
     zero = jnp.zeros((), dtype)
     fields = ("angle", "angular_velocity", "current", "velocity_integral_error")
     rest = dict.fromkeys(fields, zero)
-    if motor.thermal_resistance_k_per_w is not None:
-        rest["winding_temperature"] = motor.reference_temperature_c
+    if motor.winding is not None:
+        rest["winding_temperature"] = motor.winding.reference_temperature_c
     u = dict.fromkeys(("commanded_torque", "commanded_voltage", "commanded_velocity"), zero)
     u[f"commanded_{mode}"] = jnp.asarray(amplitude, dtype)
     flags = Mode(mode == "voltage", mode == "velocity")
 
     def speed(t: Float[Array, ""]) -> Float[Array, ""]:
-        return exact.step(motor, rest, u, zero, flags, t)["angular_velocity"]
+        return exact_step(motor, rest, u, zero, flags, t)["angular_velocity"]
 
     return jax.vmap(speed)(jnp.asarray(times, dtype))
 
@@ -123,6 +123,50 @@ def bode(
     """Magnitude (not in dB) and phase in rad, unwrapped, at each omega in rad/s."""
     G = frequency_response(motor, omega, mode)
     return jnp.abs(G), jnp.unwrap(jnp.angle(G))
+
+
+def exact_step(
+    motor: MotorParameters,
+    state: dict[str, Any],
+    u: dict[str, Any],
+    tau_load: Any,
+    mode: Mode,
+    dt: Any,
+) -> dict[str, Any]:
+    """The state after dt by the matrix exponential of the mode's linear system.
+
+        torque    J dw/dt = tau - b w
+        voltage   J dw/dt = kt i - b w + tau_load,   L di/dt = V - R i - ke w
+        velocity  J dw/dt = Kp (w_des - w) + y - b w + tau_load,   y' = Ki (w_des - w),   y = Ki I
+
+    `tau_load` is all torque on the rotor that is not the motor's. Inputs, R(T), kt(i) and the
+    cogging torque are held over the step. The velocity loop is the continuous one.
+    """
+    theta, omega = state["angle"], state["angular_velocity"]
+    i, integral = state["current"], state["velocity_integral_error"]
+    J, b = inertia(motor), motor.damping_n_m_s
+
+    rate = (u["commanded_torque"] + tau_load - b * omega) / J
+    s = -b / J * dt
+    d_omega, d_theta = dt * phi_1(s) * rate, dt * (omega + dt * phi_2(s) * rate)
+    i_next, integral_next = 0.0, integral
+
+    if not (mode.voltage is False and mode.velocity is False):
+        A, (w_ss, x_ss), x = _linear_system(motor, state, u, tau_load, mode, J)
+        change = flow(A, omega - w_ss, x - x_ss, dt)
+        turned = w_ss * dt + change.integral_0
+        is_linear_pair = mode.voltage | mode.velocity
+        d_omega = select(is_linear_pair, change.change_0, d_omega)
+        d_theta = select(is_linear_pair, turned, d_theta)
+        i_next = select(mode.voltage, limited_current(motor, i + change.change_1), 0.0)
+        error = u["commanded_velocity"] * dt - turned
+        integral_next = select(mode.velocity, integral + error, integral)
+    return {
+        "angle": theta + d_theta,
+        "angular_velocity": omega + d_omega,
+        "current": i_next,
+        "velocity_integral_error": integral_next,
+    }
 
 
 def _constants(motor: MotorParameters) -> tuple[Array, ...]:
@@ -148,3 +192,33 @@ def _checked(motor: MotorParameters, mode: str | None) -> str:
     if mode not in ("torque", "voltage", "velocity"):
         raise ParameterError(f"mode must be one of torque, voltage, velocity, got {mode!r}")
     return mode
+
+
+def _linear_system(
+    motor: MotorParameters,
+    state: dict[str, Any],
+    u: dict[str, Any],
+    tau_load: Any,
+    mode: Mode,
+    J: Any,
+) -> tuple[Matrix2, tuple[Any, Any], Any]:
+    """A, the steady state and the second state of d(w, x)/dt = A ((w, x) - steady state)."""
+    b, L, R = motor.damping_n_m_s, motor.l_henry, motor.resistance(state)
+    kt, ke = motor.constants(state["current"])
+    Kp, Ki = motor.velocity_kp, motor.velocity_ki
+    V, w_des = terminal_voltage(motor, u), u["commanded_velocity"]
+
+    if mode.voltage is not False:
+        D = R * b + kt * ke
+        armature = Matrix2(-b / J, kt / J, -ke / L, -R / L)
+        rest = ((kt * V + R * tau_load) / D, (b * V - ke * tau_load) / D)
+        if mode.velocity is False:
+            return armature, rest, state["current"]
+    loop = Matrix2(-(Kp + b) / J, 1.0 / J, -Ki, 0.0)
+    goal = (w_des, b * w_des - tau_load)
+    y = Ki * state["velocity_integral_error"]
+    if mode.voltage is False:
+        return loop, goal, y
+    A = Matrix2(*(select(mode.voltage, a, c) for a, c in zip(armature, loop, strict=True)))
+    steady = tuple(select(mode.voltage, a, c) for a, c in zip(rest, goal, strict=True))
+    return A, steady, select(mode.voltage, state["current"], y)

@@ -4,11 +4,22 @@ import dataclasses
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Complex, Float
 
-from mime.core.node import Input, Output, Scalar, State, Values
-from mime.core.pose import IDENTITY_POSE
-from mime.nodes.actuation.motor import driven, exact, friction, linear, magnetics, thermal
+from mime.core.node import Input, Output, ParameterError, Scalar, State, Values
+from mime.core.parameters import known
+from mime.core.pose import (
+    IDENTITY_POSE,
+    Pose,
+    Quat,
+    Vec3,
+    compose,
+    quat_from_axis_angle,
+    quat_rotate,
+)
+from mime.core.pose import Scalar as Angle
+from mime.nodes.actuation.motor import linear, rotor
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drive import (
     Mode,
@@ -19,9 +30,7 @@ from mime.nodes.actuation.motor.drive import (
     terminal_voltage,
 )
 from mime.nodes.actuation.motor.linear import StateSpace, TransferFunction
-from mime.nodes.actuation.motor.meta import META, MotorMeta
-from mime.nodes.actuation.motor.parameters import MotorParameters
-from mime.nodes.actuation.motor.pose import axis_in_world, compose_pose
+from mime.nodes.actuation.motor.parameters import MOTOR_META, MotorMeta, MotorParameters
 
 
 class MotorNode(MotorParameters):
@@ -33,10 +42,10 @@ class MotorNode(MotorParameters):
         P_rotor_world = P_parent_world + R(axis, theta) + P_tool_rotor
 
     Angle, speed and current are the rotor's. With a gear, load and pose are the output shaft's.
-    With `shaft="driven"` the mechanism turns the rotor, see `driven`.
+    With `shaft="driven"` the mechanism turns the rotor, see `rotor`.
     """
 
-    meta: ClassVar[MotorMeta] = META
+    meta: ClassVar[MotorMeta] = MOTOR_META
 
     def boundary_input_spec(self) -> dict[str, Input]:
         spec = {
@@ -67,14 +76,14 @@ class MotorNode(MotorParameters):
                 "reaction_torque": Output((), "N·m", "torque on the parent about the axis"),
                 "reaction_wrench_world": Output((6,), "N, N·m", "on the parent, at the mount"),
             }
-        if self.gear_ratio is not None:
+        if self.gear is not None:
             spec["output_angle"] = Output((), "rad", "angle of the output shaft")
             spec["output_angular_velocity"] = Output((), "rad/s", "speed of the output shaft")
-        if thermal.is_thermal(self):
+        if self.winding is not None:
             spec["winding_temperature"] = Output((), "°C", "winding temperature")
             spec["winding_resistance"] = Output((), "Ω", "R at that temperature")
-        if self.max_winding_temperature_c is not None:
-            spec["overload"] = Output((), "", "1 above the largest winding temperature, else 0")
+            if self.winding.max_temperature_c is not None:
+                spec["overload"] = Output((), "", "1 above the largest temperature, else 0")
         return spec
 
     def state_spec(self) -> dict[str, Output]:
@@ -84,14 +93,14 @@ class MotorNode(MotorParameters):
             "current": Output((), "A", "armature current, zero outside voltage mode"),
             "velocity_integral_error": Output((), "rad", "the PI's integral"),
         }
-        if thermal.is_thermal(self):
+        if self.winding is not None:
             spec["winding_temperature"] = Output((), "°C", "winding temperature")
         return spec
 
     def initial_state(self) -> State:
         state = super().initial_state()
-        if thermal.is_thermal(self):
-            state["winding_temperature"] = self.ambient_temperature_c
+        if self.winding is not None:
+            state["winding_temperature"] = self.winding.ambient_temperature_c
         return state
 
     def state_fields(self) -> list[str]:
@@ -102,38 +111,38 @@ class MotorNode(MotorParameters):
         u = _like(state["angle"], boundary_inputs)
         mode = mode_of(self, u)
         if self.shaft == "driven":
-            new = driven.step(self, state, u, mode, dt)
+            new = rotor.driven_step(self, state, u, mode, dt)
         else:
             advance = self._exact if self.integrator == "exact" else self._semi_implicit
             new = advance(state, u, mode, dt)
-        if thermal.is_thermal(self):
+        if self.winding is not None:
             i = new["current"]
             tau = self._motor_torque({**state, **new}, u, mode)
             i = select(mode.voltage, i, tau / self.kt_n_m_per_a)
             T = state["winding_temperature"]
-            new["winding_temperature"] = thermal.next_temperature(self, T, i, dt)
+            new["winding_temperature"] = self.winding.next_temperature(self.r_ohm, T, i, dt)
         return new
 
     def _semi_implicit(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
         """Semi-implicit Euler: R i and b w are implicit, all else is taken as it stands."""
         theta, w = state["angle"], state["angular_velocity"]
         i, integral = state["current"], state["velocity_integral_error"]
-        R, L = thermal.resistance(self, state), self.l_henry
+        R, L = self.resistance(state), self.l_henry
 
         i_next: Any = 0.0
         if mode.voltage is not False:
-            _, ke = magnetics.constants(self, i)
+            _, ke = self.constants(i)
             V = terminal_voltage(self, u)
             i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * R / L)
             i_next = select(mode.voltage, limited_current(self, i_next), 0.0)
-        kt, _ = magnetics.constants(self, i_next)
+        kt, _ = self.constants(i_next)
         tau_motor = kt * i_next
 
         drive = command(self, u, mode, w, integral, R, dt)
         tau = drive.torque + tau_motor
-        if self.cogging_torque_n_m is not None:
-            tau = tau + magnetics.cogging_torque(self, theta)
-        w_next = friction.next_speed(self, w, tau, u["load_torque"], drive.held_inertia, dt)
+        if self.cogging is not None:
+            tau = tau + self.cogging.torque(theta)
+        w_next = rotor.next_speed(self, w, tau, u["load_torque"], drive.held_inertia, dt)
         return {
             "angle": theta + w_next * dt,
             "angular_velocity": w_next,
@@ -143,10 +152,10 @@ class MotorNode(MotorParameters):
 
     def _exact(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
         """The matrix exponential of the mode's linear system."""
-        tau_load = friction.load_on_rotor(self, u["load_torque"])
-        if self.cogging_torque_n_m is not None:
-            tau_load = tau_load + magnetics.cogging_torque(self, state["angle"])
-        return exact.step(self, state, u, tau_load, mode, dt)
+        tau_load = rotor.load_on_rotor(self, u["load_torque"])
+        if self.cogging is not None:
+            tau_load = tau_load + self.cogging.torque(state["angle"])
+        return linear.exact_step(self, state, u, tau_load, mode, dt)
 
     def compute_boundary_fluxes(
         self, state: State, boundary_inputs: Values, dt: float | Scalar
@@ -159,12 +168,12 @@ class MotorNode(MotorParameters):
             self.axis_in_parent_frame,
             self.tool_offset_in_rotor_frame,
         )
-        N = self.gear_ratio
+        N = None if self.gear is None else self.gear.ratio
         shaft_angle = theta if N is None else theta / N
         tau = self._motor_torque(state, u, mode_of(self, u))
         if self.shaft == "free":
             reaction = self._reaction_torque(theta, w, tau, u["load_torque"])
-            moment = reaction * axis_in_world(pose, axis)
+            moment = reaction * _axis_in_world(pose, axis)
         fluxes = {
             "rotor_angle": theta,
             "rotor_angular_velocity": w,
@@ -177,39 +186,40 @@ class MotorNode(MotorParameters):
                 "reaction_wrench_world": jnp.concatenate([jnp.zeros_like(moment), moment]),
             }
         else:
-            fluxes["shaft_torque"] = driven.shaft_torque(self, theta, w, tau)
+            fluxes["shaft_torque"] = rotor.shaft_torque(self, theta, w, tau)
         if N is not None:
             fluxes |= {"output_angle": shaft_angle, "output_angular_velocity": w / N}
-        if thermal.is_thermal(self):
+        if self.winding is not None:
             T = state["winding_temperature"]
             fluxes |= {
                 "winding_temperature": T,
-                "winding_resistance": thermal.resistance(self, state),
+                "winding_resistance": self.resistance(state),
             }
-            if self.max_winding_temperature_c is not None:
-                fluxes["overload"] = (self.max_winding_temperature_c < T).astype(T.dtype)
+            if self.winding.max_temperature_c is not None:
+                fluxes["overload"] = (self.winding.max_temperature_c < T).astype(T.dtype)
         return fluxes
 
     def _motor_torque(self, state: State, u: dict[str, Any], mode: Mode) -> Any:
         """At this instant: kt i in voltage mode, else the torque that the drive applies."""
         i, integral = state["current"], state["velocity_integral_error"]
-        R = thermal.resistance(self, state)
+        R = self.resistance(state)
         drive = command(self, u, mode, state["angular_velocity"], integral, R, 0.0)
-        kt, _ = magnetics.constants(self, i)
+        kt, _ = self.constants(i)
         return select(mode.voltage, kt * i, drive.torque)
 
     def _reaction_torque(self, theta: Any, w: Any, tau: Any, load: Any) -> Any:
         """Torque on the parent: tau_load - d/dt (J w + Jo w / N), what the shaft does not keep."""
-        if self.cogging_torque_n_m is not None:
-            tau = tau + magnetics.cogging_torque(self, theta)
+        if self.cogging is not None:
+            tau = tau + self.cogging.torque(theta)
         momentum = self.inertia_kg_m2
-        if self.output_inertia_kg_m2 is not None:
-            momentum = momentum + self.output_inertia_kg_m2 / self.gear_ratio
-        return load - momentum * friction.acceleration(self, w, tau, load)
+        if self.gear is not None and self.gear.output_inertia_kg_m2 is not None:
+            momentum = momentum + self.gear.output_inertia_kg_m2 / self.gear.ratio
+        return load - momentum * rotor.acceleration(self, w, tau, load)
 
     def reflected_inertia(self) -> Any:
         """N² J + Jo, the motor's inertia at the (output) shaft: what a driven mechanism carries."""
-        return driven.reflected_inertia(self)
+        J = self.inertia_kg_m2
+        return J if self.gear is None else self.gear.inertia_on_output(J)
 
     def state_space(self, mode: str | None = None, load_input: bool = False) -> StateSpace:
         """A, B, C, D of `mode` from its command to the rotor's speed; see `linear.state_space`."""
@@ -243,7 +253,7 @@ class MotorNode(MotorParameters):
 
     def effective_meta(self) -> MotorMeta:
         """`meta` with the effects that this motor was given."""
-        return dataclasses.replace(self.meta, has_cogging=self.cogging_torque_n_m is not None)
+        return dataclasses.replace(self.meta, has_cogging=self.cogging is not None)
 
     @classmethod
     def from_datasheet(
@@ -261,3 +271,36 @@ class MotorNode(MotorParameters):
 def _like(value: Array, inputs: Values) -> dict[str, Any]:
     """The inputs in the precision of the state; those that are NumPy constants stay so."""
     return {name: entry.astype(value.dtype) for name, entry in inputs.items()}
+
+
+def _quat_from_axis_angle(axis: Vec3, angle: Angle) -> Float[Array, "4"]:
+    """[cos(angle / 2), sin(angle / 2) axis / |axis|], angle in rad."""
+    _refuse_zero("axis", axis)
+    return quat_from_axis_angle(axis, angle)
+
+
+def compose_pose(parent_pose: Pose, axis: Vec3, angle: Angle, tool_pose: Pose) -> Float[Array, "7"]:
+    """P_tool_world = P_parent_world + R(axis, angle) + P_tool_rotor
+
+    Poses are `[x, y, z, qw, qx, qy, qz]` with unit quaternions; `axis` is in the parent's frame.
+    """
+    _refuse_zero("parent_pose's quaternion", _quaternion(parent_pose))
+    _refuse_zero("tool_pose's quaternion", _quaternion(tool_pose))
+    quaternion = _quat_from_axis_angle(axis, angle)
+    pose_parent_rotor = jnp.concatenate([jnp.zeros(3, quaternion.dtype), quaternion])
+    return compose(parent_pose, compose(pose_parent_rotor, tool_pose))
+
+
+def _axis_in_world(parent_pose: Pose, axis: Float[Array, "3"]) -> Float[Array, "3"]:
+    """The spin axis as a unit vector in world axes: R(q_parent) axis / |axis|."""
+    return quat_rotate(_quaternion(parent_pose), axis / jnp.sqrt(jnp.sum(axis * axis)))
+
+
+def _quaternion(pose: Any) -> Any:
+    return pose[3:]
+
+
+def _refuse_zero(what: str, value: Quat | Vec3) -> None:
+    parts = value if isinstance(value, tuple) else (value,)
+    if known(*parts) and np.linalg.norm(np.asarray(value, dtype=float)) < 1e-6:
+        raise ParameterError(f"{what} must have a length > 0, got {value}")

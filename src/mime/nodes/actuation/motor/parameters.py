@@ -1,30 +1,147 @@
-"""What a motor is made of: MotorNode's parameters, their ranges, and what is refused."""
+"""What a motor is made of: its metadata, its parameters and effects, and what is refused."""
 
+import dataclasses
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from mime.core.node import Node, ParameterError, Scalar, option, parameter
+from mime.core.node import (
+    Mapped,
+    Node,
+    NodeMeta,
+    Problem,
+    Scalar,
+    State,
+    ValidatedRange,
+    effect,
+    option,
+    parameter,
+)
+from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
+from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
+from mime.nodes.actuation.motor.gear import Gear
+from mime.nodes.actuation.motor.limits import Limits
+from mime.nodes.actuation.motor.magnetics import Cogging, Saturation
+from mime.nodes.actuation.motor.thermal import Winding
 
-COMMAND_MODES = ("auto", "torque", "voltage", "velocity")
-INTEGRATORS = ("semi_implicit", "exact")
-SHAFTS = ("free", "driven")
 KE_TOLERANCE = 0.01
 """ke and kt are one constant in SI units; data sheets round each to two or three digits."""
 
 
-if TYPE_CHECKING:
-    Extension = Any  # mypy cannot follow that a field is given because another one is
-else:
-    Extension = Scalar | None
+@dataclasses.dataclass(frozen=True)
+class MotorMeta(NodeMeta):
+    """A motor's metadata, and which effects beyond the plain motor it has."""
+
+    has_cogging: bool = False
+    has_imbalance_vibration: bool = False
+
+    def problems(self) -> list[str]:
+        """Fields left empty; a `has_...` that is False is not empty."""
+        return [problem for problem in super().problems() if "meta.has_" not in problem]
+
+
+_MODULE = "mime.nodes.actuation.motor"
+_UPDATE = f"{_MODULE}.MotorNode.update"
+
+MOTOR_META = MotorMeta(
+    id="MIME-NODE-100",
+    version="2.0.0",
+    stability="experimental",
+    summary=(
+        "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
+        "attached to it, about an axis of the parent frame. Commanded by torque, terminal voltage "
+        "or angular velocity; publishes the tool's pose in the world."
+    ),
+    equations=(
+        r"J \dot\omega = \tau_\text{cmd} + \tau_\text{load} + \tau_\text{motor} - b \omega, "
+        r"\quad \dot\theta = \omega",
+        r"L \, di/dt = V - R i - k_e \omega, \quad \tau_\text{motor} = k_t i "
+        r"\quad \text{(voltage mode)}",
+        r"\tau_\text{cmd} = K_p (\omega_\text{des} - \omega) "
+        r"+ K_i \int (\omega_\text{des} - \omega) \, dt \quad \text{(velocity mode)}",
+        r"\tau_s = e N (\tau_\text{motor} - b N \omega_s + \tau_\text{cog}), \quad "
+        r"\omega = N \omega_s \quad \text{(driven shaft)}",
+        r"P_\text{rotor}^\text{world} = P_\text{parent}^\text{world} \oplus R(\hat e, \theta) "
+        r"\oplus P_\text{tool}^\text{rotor}",
+    ),
+    discretisation=(
+        r"I_{n+1} = I_n + (\omega_\text{des} - \omega_n) \Delta t "
+        r"\quad \text{(velocity mode, else frozen)}",
+        r"i_{n+1} = \frac{i_n + \frac{\Delta t}{L} (V - k_e \omega_n)}{1 + \Delta t R / L}",
+        r"\omega_{n+1} = \frac{J \omega_n + \Delta t \, \tau_\text{drive}}{J + \Delta t \, b}, "
+        r"\quad \theta_{n+1} = \theta_n + \omega_{n+1} \Delta t",
+        r"\text{driven shaft:} \quad i_{n+1} \text{ at the constant } \omega_s, "
+        r"\quad \theta_{n+1} = \theta_n + N \omega_s \Delta t",
+        r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss})",
+    ),
+    assumptions=(
+        "One rotational degree of freedom, a rigid tool, a constant inertia: no imbalance.",
+        "Viscous bearing friction b w; dry friction only where `friction` is given.",
+        "DC brushed armature: V = R i + L di/dt + ke w.",
+        "kt = ke in SI units; a ke that differs by more than 1 % is refused unless allowed.",
+        "Inputs are constant over a step.",
+        "Outside voltage mode the electrical circuit is not simulated: the drive's torque is "
+        "immediate, `current` is zero, and the winding is heated by torque / kt.",
+    ),
+    limitations=(
+        "Without `cogging` low speeds are smoother than a real motor's; without `saturation` "
+        "torque is linear in current at any current.",
+        "Without `winding` a sustained overload goes unnoticed. The winding has one temperature; "
+        "the housing's slower one is not simulated.",
+        "A terminal voltage is smooth; the ripple of a switched one needs a PwmDriveNode at its "
+        "own fast rate.",
+        "The PI's default gains suit a small rotor (J = 1e-4 kg·m², b = 0.01 N·m·s/rad).",
+        "command_mode 'auto' takes a command of zero for none: 0 V coasts, it does not brake.",
+        "Semi-implicit Euler is of first order, and takes the back-EMF explicitly: with "
+        "dt > 2 J R / (kt ke) the voltage mode oscillates. integrator='exact' has no such limit.",
+        "The reaction torque is that of the end of the step; in velocity mode it differs from the "
+        "step's mean by Kp (w_{n+1} - w_n).",
+        "A gear has no backlash and no elasticity, and the same efficiency in both directions.",
+        "With a driven shaft the back-EMF, the damping and the gear's losses act on the mechanism "
+        "explicitly, unless both are in a coupling group; the reaction on the parent is the "
+        "mechanism's to compute.",
+    ),
+    validated_ranges=(
+        ValidatedRange("inertia_kg_m2", 1e-7, 1e-2, "kg·m²", "lab scale to small servo motors"),
+        ValidatedRange("kt_n_m_per_a", 1e-3, 1.0, "N·m/A", "small brushed to NEMA 23 motors"),
+        ValidatedRange("commanded_velocity", 0.0, 500.0, "rad/s", "default PI to about 50 rad/s"),
+        ValidatedRange("timestep", 1e-7, 100.0, "s", "integrator 'exact'; 'semi_implicit' to 1e-3"),
+    ),
+    references=(
+        "Krause, P. C., Wasynczuk, O., Sudhoff, S. D., Pekarek, S. D. (2013). Analysis of Electric "
+        "Machinery and Drive Systems. The DC brushed motor's equations.",
+        "Olsson, H., Åström, K. J., Canudas de Wit, C., Gäfvert, M., Lischinsky, P. (1998). "
+        "Friction Models and Friction Compensation. Coulomb and Stribeck friction.",
+        "Higham, N. J. (2008). Functions of Matrices. Newton's divided differences for f(A).",
+    ),
+    implementation=(
+        Mapped("J dw/dt = tau_net - b w", f"{_MODULE}.rotor.next_speed", "implicit in b w"),
+        Mapped("L di/dt = V - R i - ke w", _UPDATE, "implicit in R i"),
+        Mapped("tau_motor = kt i", _UPDATE, "voltage mode only"),
+        Mapped("tau_PI = Kp e + Ki ∫e dt", f"{_MODULE}.drive.command", "anti-windup at limits"),
+        Mapped("theta_{n+1} = theta_n + w_{n+1} dt", _UPDATE, "semi-implicit Euler"),
+        Mapped("pose composition", f"{_MODULE}.compose_pose", "quaternion product"),
+        Mapped("axis-angle to quaternion", f"{_MODULE}._quat_from_axis_angle", "in compose_pose"),
+        Mapped("mode dispatch", f"{_MODULE}.drive.mode_of", "torque > voltage > velocity"),
+        Mapped("e^{A dt}", "mime.control.linear_flow.flow", "2x2, closed form"),
+        Mapped("driven shaft", f"{_MODULE}.rotor.driven_step"),
+        Mapped("tau_s", f"{_MODULE}.rotor.shaft_torque"),
+        Mapped("gear: e N tau", f"{_MODULE}.gear.Gear.torque_on_output"),
+        Mapped("friction: tau_f(w)", f"{_MODULE}.friction.Stribeck.torque", "implicit, sticks"),
+        Mapped("cogging: A sin(n theta + phase)", f"{_MODULE}.magnetics.Cogging.torque"),
+        Mapped("saturation: kt(i) / kt", f"{_MODULE}.magnetics.Saturation.factor"),
+        Mapped("winding: T", f"{_MODULE}.thermal.Winding.next_temperature", "exact at constant i"),
+        Mapped("limits", f"{_MODULE}.limits.Limits.torque"),
+        Mapped("A, B, C, D", f"{_MODULE}.MotorNode.state_space"),
+    ),
+)
 
 
 class MotorParameters(Node):
-    """The fields of a motor. Those that default to None are extensions, absent unless given."""
+    """The fields of a motor. Effects are absent (None) unless given."""
 
     inertia_kg_m2: Scalar = parameter("kg·m²", above=0.0, doc="J, rotor inertia about the axis")
     kt_n_m_per_a: Scalar = parameter("N·m/A", above=0.0, doc="kt, torque constant")
@@ -43,67 +160,20 @@ class MotorParameters(Node):
     velocity_kp: Scalar = parameter("N·m·s/rad", at_least=0.0, default=1e-3, doc="Kp of the PI")
     velocity_ki: Scalar = parameter("N·m/rad", at_least=0.0, default=1e-2, doc="Ki of the PI")
 
-    command_mode: str = option(default="auto")
+    command_mode: str = option(default="auto", choices=("auto", "torque", "voltage", "velocity"))
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""
-    integrator: str = option(default="semi_implicit")
+    integrator: str = option(default="semi_implicit", choices=("semi_implicit", "exact"))
     """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length."""
-    shaft: str = option(default="free")
+    shaft: str = option(default="free", choices=("free", "driven"))
     """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
     inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
 
-    gear_ratio: Extension = parameter(
-        "", above=0.0, default=None, doc="N, rotor turns per turn of the output shaft"
-    )
-    gear_efficiency: Extension = parameter(
-        "", above=0.0, at_most=1.0, default=None, doc="eta, output power over input power"
-    )
-    output_inertia_kg_m2: Extension = parameter(
-        "kg·m²", at_least=0.0, default=None, doc="Jo, inertia on the output shaft"
-    )
-    coulomb_torque_n_m: Extension = parameter(
-        "N·m", at_least=0.0, default=None, doc="tau_c, dry friction of the rotor"
-    )
-    static_torque_n_m: Extension = parameter(
-        "N·m", at_least=0.0, default=None, doc="tau_s, breakaway torque, at least tau_c"
-    )
-    stribeck_velocity_rad_s: Extension = parameter(
-        "rad/s", above=0.0, default=None, doc="w_s, speed at which tau_s falls to tau_c"
-    )
-    cogging_torque_n_m: Extension = parameter(
-        "N·m", at_least=0.0, default=None, doc="amplitude of the cogging torque"
-    )
-    cogging_periods_per_turn: Extension = parameter(
-        "1/turn", above=0.0, default=None, doc="cogging periods in one turn of the rotor"
-    )
-    cogging_phase_rad: Extension = parameter("rad", default=None, doc="phase; 0 when not given")
-    saturation_current_a: Extension = parameter(
-        "A", above=0.0, default=None, doc="i_s in kt(i) = kt tanh(i / i_s) / (i / i_s)"
-    )
-    supply_voltage_v: Extension = parameter(
-        "V", above=0.0, default=None, doc="largest terminal voltage the drive can give"
-    )
-    current_limit_a: Extension = parameter(
-        "A", above=0.0, default=None, doc="largest current the drive lets through"
-    )
-    torque_limit_n_m: Extension = parameter(
-        "N·m", above=0.0, default=None, doc="largest electromagnetic torque the drive asks for"
-    )
-    thermal_resistance_k_per_w: Extension = parameter(
-        "K/W", above=0.0, default=None, doc="Rth, winding to ambient"
-    )
-    thermal_capacitance_j_per_k: Extension = parameter(
-        "J/K", above=0.0, default=None, doc="Cth of the winding"
-    )
-    ambient_temperature_c: Extension = parameter("°C", default=None, doc="25 when not given")
-    reference_temperature_c: Extension = parameter(
-        "°C", default=None, doc="temperature at which r_ohm holds; 25 when not given"
-    )
-    copper_coefficient_per_k: Extension = parameter(
-        "1/K", at_least=0.0, default=None, doc="alpha of R(T); copper's 0.00393 when not given"
-    )
-    max_winding_temperature_c: Extension = parameter(
-        "°C", default=None, doc="above it the flux `overload` is 1"
-    )
+    gear: Gear | None = effect(Gear, doc="between the rotor and the output shaft")
+    friction: Coulomb | Stribeck | None = effect(Coulomb, Stribeck, doc="dry friction of the rotor")
+    cogging: Cogging | None = effect(Cogging, doc="torque ripple of the magnets and slots")
+    saturation: Saturation | None = effect(Saturation, doc="of the torque constant, by the current")
+    winding: Winding | None = effect(Winding, doc="temperature of the winding, and R(T)")
+    limits: Limits | None = effect(Limits, doc="what the drive and its supply can give")
 
     allow_ke_kt_mismatch: bool = option(default=False)
     """Accept a ke that differs from kt by more than 1 %, which creates or destroys energy."""
@@ -115,127 +185,93 @@ class MotorParameters(Node):
         if self.ke_v_s_per_rad is None:
             self.ke_v_s_per_rad = self.kt_n_m_per_a
         self.tool_offset_in_rotor_frame = _unit_quaternion(self.tool_offset_in_rotor_frame)
-        if self.cogging_torque_n_m is not None and self.cogging_phase_rad is None:
-            self.cogging_phase_rad = 0.0
-        if self.thermal_resistance_k_per_w is not None:
-            defaults = {
-                "ambient_temperature_c": 25.0,
-                "reference_temperature_c": 25.0,
-                "copper_coefficient_per_k": 0.00393,
-            }
-            for name, value in defaults.items():
-                if getattr(self, name) is None:
-                    setattr(self, name, value)
 
     def with_params(self, **values: ArrayLike) -> "MotorParameters":
         if self.ke_follows_kt and "kt_n_m_per_a" in values:
             values = {"ke_v_s_per_rad": values["kt_n_m_per_a"], **values}
         return super().with_params(**values)
 
-    def __check_init__(self) -> None:
-        super().__check_init__()
-        where = f"{type(self).__name__} {self.name!r}"
-        for problem in (*_option_problems(self), *_value_problems(self), *_pairing_problems(self)):
-            raise ParameterError(f"{where}: {problem}")
+    def resistance(self, state: State) -> Any:
+        """R(T) of a winding at the state's temperature; R of one that has none."""
+        if self.winding is None:
+            return self.r_ohm
+        return self.winding.resistance(self.r_ohm, state["winding_temperature"])
+
+    def constants(self, i: Any) -> tuple[Any, Any]:
+        """kt(i) and ke(i)."""
+        if self.saturation is None:
+            return self.kt_n_m_per_a, self.ke_v_s_per_rad
+        factor = self.saturation.factor(i)
+        return self.kt_n_m_per_a * factor, self.ke_v_s_per_rad * factor
+
+    def value_problems(self) -> Iterator[Problem]:
+        mode = self.command_mode
+        if mode in ("auto", "voltage") and _number(self.l_henry) == 0:
+            yield Problem(
+                ("l_henry",),
+                f"must be > 0 H where a voltage can be commanded (command_mode {mode!r}), got 0",
+                "Give the data sheet's, or one that is too small to matter, such as "
+                "r_ohm * timestep / 100; or set command_mode to 'torque' or 'velocity'",
+            )
+        axis, quaternion = self.axis_in_parent_frame, self.tool_offset_in_rotor_frame[3:]
+        if known(axis) and np.linalg.norm(axis) < 1e-6:
+            yield Problem(("axis_in_parent_frame",), f"must have a length > 0, got {axis}")
+        if known(quaternion) and np.linalg.norm(quaternion) < 1e-6:
+            message = f"must have a quaternion of length > 0, got {quaternion}"
+            yield Problem(("tool_offset_in_rotor_frame",), message)
+        ke, kt = _number(self.ke_v_s_per_rad), _number(self.kt_n_m_per_a)
+        if not self.allow_ke_kt_mismatch and abs(ke / kt - 1) > KE_TOLERANCE:
+            yield Problem(
+                ("ke_v_s_per_rad",),
+                f"must equal kt_n_m_per_a = {kt:g} within {KE_TOLERANCE:.0%} (in SI units they are "
+                f"one constant), got {ke:g}",
+                "Leave it out, check for V/krpm (times 0.00954930 is V·s/rad), or set "
+                "allow_ke_kt_mismatch to true",
+            )
+        supply = self.limits is not None and self.limits.supply_voltage_v is not None
+        if supply and mode != "voltage" and _number(self.r_ohm) == 0:
+            yield Problem(
+                ("r_ohm",),
+                "must be > 0 Ω with limits.supply_voltage_v outside command_mode 'voltage' (it "
+                "sets the torque that the supply can drive), got 0",
+            )
+        if self.shaft == "driven" and self.friction is not None:
+            yield Problem(
+                ("friction",),
+                f"must be None with shaft 'driven' (what sticks belongs to the mechanism that "
+                f"integrates the speed), got {type(self.friction).__name__}",
+                "Give the mechanism that friction, gear.ratio times as large at the output shaft",
+            )
+        if self.integrator == "exact" and self.shaft == "free":
+            yield from self._not_linear()
+
+    def _not_linear(self) -> Iterator[Problem]:
+        refused: dict[tuple[str, ...], Any] = {("friction",): self.friction}
+        if self.gear is not None:
+            refused["gear", "efficiency"] = self.gear.efficiency
+        if self.command_mode != "voltage":
+            refused["limits",] = self.limits
+        for place, given in refused.items():
+            if given is not None:
+                yield Problem(
+                    place,
+                    f"must be None with integrator 'exact' and command_mode {self.command_mode!r}: "
+                    f"the step is then not linear",
+                    "Use integrator 'semi_implicit'",
+                )
 
 
 def _unit_quaternion(pose: Any) -> Any:
     """The pose with its quaternion scaled to unit length; one of zero is left to the check."""
-    if isinstance(pose, jax.core.Tracer) or np.shape(pose) != (7,):
+    if not known(pose) or np.shape(pose) != (7,):
         return pose
     pose = np.asarray(pose, dtype=float)
     length = np.linalg.norm(pose[3:])
     return pose if length < 1e-6 else np.concatenate([pose[:3], pose[3:] / length])
 
 
-def _option_problems(node: MotorParameters) -> Iterator[str]:
-    choices = {"command_mode": COMMAND_MODES, "integrator": INTEGRATORS, "shaft": SHAFTS}
-    for name, allowed in choices.items():
-        if getattr(node, name) not in allowed:
-            yield f"{name} must be one of {', '.join(allowed)}, got {getattr(node, name)!r}"
-
-
-def _value_problems(node: MotorParameters) -> Iterator[str]:
-    if (
-        node.command_mode in ("auto", "voltage")
-        and _known(node.l_henry)
-        and _plain(node.l_henry) == 0
-    ):
-        yield (
-            f"l_henry must be > 0 H where a voltage can be commanded (command_mode "
-            f"{node.command_mode!r}), got 0. Give the data sheet's, or one that is too small to "
-            f"matter, such as r_ohm * timestep / 100; or set command_mode to 'torque' or 'velocity'"
-        )
-    axis, quaternion = node.axis_in_parent_frame, node.tool_offset_in_rotor_frame[3:]
-    if _known(axis) and np.linalg.norm(axis) < 1e-6:
-        yield f"axis_in_parent_frame must have a length > 0, got {axis}"
-    if _known(quaternion) and np.linalg.norm(quaternion) < 1e-6:
-        yield f"tool_offset_in_rotor_frame must have a quaternion of length > 0, got {quaternion}"
-    ke, kt = _plain(node.ke_v_s_per_rad), _plain(node.kt_n_m_per_a)
-    if not node.allow_ke_kt_mismatch and _known(ke, kt) and abs(ke / kt - 1) > KE_TOLERANCE:
-        yield (
-            f"ke_v_s_per_rad must equal kt_n_m_per_a = {kt:g} within {KE_TOLERANCE:.0%} (in SI "
-            f"units they are one constant), got {ke:g}. Leave it out, check for V/krpm (times "
-            f"0.00954930 is V·s/rad), or pass allow_ke_kt_mismatch=True"
-        )
-    supply_sets_torque = node.supply_voltage_v is not None and node.command_mode != "voltage"
-    if supply_sets_torque and _known(node.r_ohm) and _plain(node.r_ohm) == 0:
-        yield (
-            "r_ohm must be > 0 Ω with supply_voltage_v outside command_mode 'voltage' (it sets "
-            "the torque that the supply can drive), got 0"
-        )
-    tau_c, tau_s = _plain(node.coulomb_torque_n_m), _plain(node.static_torque_n_m)
-    if tau_s is not None and tau_c is not None and _known(tau_s, tau_c) and tau_s < tau_c:
-        yield f"static_torque_n_m must be >= coulomb_torque_n_m = {tau_c:g} N·m, got {tau_s:g}"
-
-
-_NEEDS = {
-    "gear_efficiency": ("gear_ratio",),
-    "output_inertia_kg_m2": ("gear_ratio",),
-    "static_torque_n_m": ("coulomb_torque_n_m", "stribeck_velocity_rad_s"),
-    "stribeck_velocity_rad_s": ("static_torque_n_m",),
-    "cogging_torque_n_m": ("cogging_periods_per_turn",),
-    "cogging_periods_per_turn": ("cogging_torque_n_m",),
-    "cogging_phase_rad": ("cogging_torque_n_m",),
-    "thermal_resistance_k_per_w": ("thermal_capacitance_j_per_k",),
-    "thermal_capacitance_j_per_k": ("thermal_resistance_k_per_w",),
-    "ambient_temperature_c": ("thermal_resistance_k_per_w",),
-    "reference_temperature_c": ("thermal_resistance_k_per_w",),
-    "copper_coefficient_per_k": ("thermal_resistance_k_per_w",),
-    "max_winding_temperature_c": ("thermal_resistance_k_per_w",),
-}
-_NOT_EXACT = ("gear_efficiency", "coulomb_torque_n_m")
-_NOT_EXACT_UNLESS_VOLTAGE = ("supply_voltage_v", "current_limit_a", "torque_limit_n_m")
-
-
-def _pairing_problems(node: MotorParameters) -> Iterator[str]:
-    given = {name for name in node.parameter_specs() if getattr(node, name) is not None}
-    for name, needed in _NEEDS.items():
-        for other in needed:
-            if name in given and other not in given:
-                yield f"{name} needs {other} as well, got None"
-    if node.shaft == "driven" and "coulomb_torque_n_m" in given:
-        yield (
-            f"coulomb_torque_n_m must be None with shaft 'driven' (what sticks belongs to the "
-            f"mechanism that integrates the speed), got {node.coulomb_torque_n_m}. Give the "
-            f"mechanism that friction, gear_ratio times as large at the output shaft"
-        )
-    if node.integrator == "exact" and node.shaft == "free":
-        refused = _NOT_EXACT + (() if node.command_mode == "voltage" else _NOT_EXACT_UNLESS_VOLTAGE)
-        for name in refused:
-            if name in given:
-                yield (
-                    f"{name} must be None with integrator 'exact' and command_mode "
-                    f"{node.command_mode!r} (the step is then not linear), got "
-                    f"{getattr(node, name)}. Use integrator 'semi_implicit'"
-                )
-
-
-def _known(*values: Any) -> bool:
-    """Not traced, so its value can be looked at."""
-    return not any(isinstance(value, jax.core.Tracer) for value in values)
-
-
-def _plain(value: Any) -> Any:
-    """A float if known: inside `jit` even arrays that are known compare to something traced."""
-    return float(value) if value is not None and _known(value) else value
+def _number(value: Any) -> float:
+    """The value as a float, on which `jit` does not trace comparisons; NaN, which fails all of
+    them, where it is traced itself.
+    """
+    return float(value) if known(value) else float("nan")

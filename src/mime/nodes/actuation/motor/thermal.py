@@ -1,40 +1,46 @@
-"""Winding temperature:   Cth dT/dt = R(T) i^2 - (T - T_ambient) / Rth.
-
-R(T) = R (1 + alpha (T - T_ref)), alpha that of copper.
-"""
+"""Temperature of the winding, and what it does to the resistance."""
 
 from typing import Any
 
 from mime.control.linear_flow import phi_1
-from mime.nodes.actuation.motor.parameters import MotorParameters
+from mime.core.node import Effect, Scalar, parameter
 
 
-def is_thermal(motor: MotorParameters) -> bool:
-    """Whether the motor has a winding temperature."""
-    return motor.thermal_resistance_k_per_w is not None
+class Winding(Effect):
+    """Cth dT/dt = R(T) i² - (T - T_ambient) / Rth,   R(T) = R (1 + alpha (T - T_ref))"""
 
-
-def resistance(motor: MotorParameters, state: dict[str, Any]) -> Any:
-    """R(T) of a winding at the state's temperature; R of one that has none."""
-    if not is_thermal(motor):
-        return motor.r_ohm
-    return _resistance_at(motor, state["winding_temperature"])
-
-
-def next_temperature(motor: MotorParameters, T: Any, i: Any, dt: Any) -> Any:
-    """T after dt at a constant current: the equation is linear in T, so this is its exact solution.
-
-    dT/dt = -s T + ...  with s = (1/Rth - R alpha i^2) / Cth. Where s < 0 the winding runs away.
-    """
-    conductance, capacitance = (
-        1.0 / motor.thermal_resistance_k_per_w,
-        motor.thermal_capacitance_j_per_k,
+    thermal_resistance_k_per_w: Scalar = parameter(
+        "K/W", above=0.0, doc="Rth, from the winding to the ambient air"
     )
-    heating = _resistance_at(motor, T) * i**2 - conductance * (T - motor.ambient_temperature_c)
-    s = (conductance - motor.r_ohm * motor.copper_coefficient_per_k * i**2) / capacitance
-    return T + dt * phi_1(-s * dt) * heating / capacitance
+    thermal_capacitance_j_per_k: Scalar = parameter("J/K", above=0.0, doc="Cth")
+    ambient_temperature_c: Scalar = parameter(
+        "°C", default=25.0, doc="T_ambient, also at the start"
+    )
+    reference_temperature_c: Scalar = parameter(
+        "°C", default=25.0, doc="T_ref, at which the motor's r_ohm holds"
+    )
+    copper_coefficient_per_k: Scalar = parameter(
+        "1/K", at_least=0.0, default=0.00393, doc="alpha, by default copper's"
+    )
+    max_temperature_c: Scalar | None = parameter(
+        "°C", default=None, doc="above it the flux `overload` is 1"
+    )
 
+    def resistance(self, R: Any, T: Any) -> Any:
+        """R(T)."""
+        alpha, T_ref = self.copper_coefficient_per_k, self.reference_temperature_c
+        return R * (1.0 + alpha * (T - T_ref))
 
-def _resistance_at(motor: MotorParameters, T: Any) -> Any:
-    alpha, T_ref = motor.copper_coefficient_per_k, motor.reference_temperature_c
-    return motor.r_ohm * (1.0 + alpha * (T - T_ref))
+    def next_temperature(self, R: Any, T: Any, i: Any, dt: Any) -> Any:
+        """T after dt at a constant current: the equation is linear in T, so this is its exact
+        solution.
+
+        dT/dt = -s T + ...  with s = (1/Rth - R alpha i²) / Cth. Where s < 0 the winding runs away.
+        """
+        conductance, capacitance = (
+            1.0 / self.thermal_resistance_k_per_w,
+            self.thermal_capacitance_j_per_k,
+        )
+        heating = self.resistance(R, T) * i**2 - conductance * (T - self.ambient_temperature_c)
+        s = (conductance - R * self.copper_coefficient_per_k * i**2) / capacitance
+        return T + dt * phi_1(-s * dt) * heating / capacitance

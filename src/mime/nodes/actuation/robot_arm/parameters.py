@@ -13,15 +13,10 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
-from mime.core.node import Node, ParameterError, option, parameter
+from mime.core.address import NamedEntries
+from mime.core.node import Node, ParameterError, Problem, option, parameter
+from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
-
-CHOICES = {
-    "joint_limits": ("stop", "clip", "spring"),
-    "integrator": ("implicit", "explicit"),
-    "joint_model": ("sea", "inserted_body"),
-    "spring_integrator": ("midpoint", "backward_euler"),
-}
 
 
 class RobotArmParameters(Node):
@@ -54,10 +49,10 @@ class RobotArmParameters(Node):
     end_effector_link_name: str = option()
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""
-    joint_limits: str = option()
-    integrator: str = option()
-    joint_model: str = option()
-    spring_integrator: str = option()
+    joint_limits: str = option(choices=("stop", "clip", "spring"))
+    integrator: str = option(choices=("implicit", "explicit"))
+    joint_model: str = option(choices=("sea", "inserted_body"))
+    spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
 
     def __init__(
@@ -108,30 +103,29 @@ class RobotArmParameters(Node):
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
         """
-        where = f"RobotArmNode {name!r}"
         tree = urdf_path if isinstance(urdf_path, KinematicTree) else parse_urdf(urdf_path)
-        if end_effector_link_name not in tree.frame_names:
-            raise ParameterError(
-                f"{where}: no link {end_effector_link_name!r}"
-                f"{nearest(end_effector_link_name, tree.frame_names)} in {tree.source}; "
-                f"its links are {quoted(tree.frame_names)}."
-            )
+        found: list[Problem] = []
 
         def per_joint(label: str, value: Any, default: Any = 0.0) -> Any:
-            return _per_joint(where, label, value, tree.joint_names, default)
+            if isinstance(value, Mapping):
+                value = _by_name(label, value, tree.joint_names, default, found)
+            return _sized(label, value, (tree.num_joints,), found)
 
+        if end_effector_link_name not in tree.frame_names:
+            message = (
+                f"names no link {end_effector_link_name!r}"
+                f"{nearest(end_effector_link_name, tree.frame_names)} of {tree.source}"
+            )
+            hint = f"Its links are {quoted(tree.frame_names)}"
+            found.append(Problem(("end_effector_link_name",), message, hint))
+        limits = _sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
         leaves = {
-            "joint_limits": _sized(
-                where, "joint_limit_override", joint_limit_override, (tree.num_joints, 2)
-            ),
+            "joint_limits": limits,
             "rotor_inertia": per_joint(
                 "rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia
             ),
             "gear_ratio": per_joint("gear_ratio", gear_ratio, tree.gear_ratio),
         }
-        for leaf, value in leaves.items():
-            if value is not None:
-                tree = eqx.tree_at(lambda t, leaf=leaf: getattr(t, leaf), tree, value)
         friction = per_joint("joint_friction_n_m_s", joint_friction_n_m_s, tree.joint_friction)
         coulomb = per_joint(
             "coulomb_friction_n_m", coulomb_friction_n_m, tree.joint_coulomb_friction
@@ -141,12 +135,17 @@ class RobotArmParameters(Node):
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
+        if found:
+            raise ParameterError(f"{type(self).__name__} {name!r}", found)
+        for leaf, value in leaves.items():
+            if value is not None:
+                tree = eqx.tree_at(lambda t, leaf=leaf: getattr(t, leaf), tree, value)
         if stiffness is None:
             elastic: tuple[int, ...] = ()
         elif isinstance(stiffness, np.ndarray):
             elastic = tuple(int(j) for j in np.flatnonzero(np.isfinite(stiffness)))
         else:
-            elastic = tuple(range(tree.num_joints))  # traced: cannot be looked at
+            elastic = tuple(range(tree.num_joints))  # a JAX array may be traced
         self.name, self.timestep, self.tree = name, timestep, tree
         self.end_effector_link_name = end_effector_link_name
         self.end_effector_offset_in_link = end_effector_offset_in_link
@@ -169,11 +168,6 @@ class RobotArmParameters(Node):
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
 
-    def __check_init__(self) -> None:
-        where = f"{type(self).__name__} {self.name!r}"
-        for problem in (*_option_problems(self), *_value_problems(self), *_spring_problems(self)):
-            raise ParameterError(f"{where}: {problem}")
-
     @property
     def num_joints(self) -> int:
         """N, the number of independent joints."""
@@ -184,85 +178,120 @@ class RobotArmParameters(Node):
         """The parameters by name; those of the links as `tree.masses`, `tree.coms`, ..."""
         return MappingProxyType({"tree": self.tree, **super().params})
 
+    def named_entries(self) -> Mapping[str, Mapping[str, NamedEntries]]:
+        """`link[NAME].mass_kg`, `joint[NAME].gear_ratio`, ...; a spring's only where there is one.
 
-def _option_problems(arm: RobotArmParameters) -> Iterator[str]:
-    for label, allowed in CHOICES.items():
-        if getattr(arm, label) not in allowed:
-            yield f"{label} must be one of {quoted(allowed)}, got {getattr(arm, label)!r}"
+        A joint's dry friction has an address where the arm has any.
+        """
+        tree = self.tree
+        elastic = tuple(tree.joint_names[j] for j in self.elastic_joints)
+        joint = {
+            "friction_n_m_s": NamedEntries("joint_friction_n_m_s", tree.joint_names, "N·m·s/rad"),
+            "rotor_inertia_kg_m2": NamedEntries("tree.rotor_inertia", tree.joint_names, "kg·m²"),
+            "gear_ratio": NamedEntries("tree.gear_ratio", tree.joint_names, ""),
+            "coulomb_friction_n_m": NamedEntries("coulomb_friction_n_m", tree.joint_names, "N·m"),
+            "stiffness_n_m_per_rad": NamedEntries(
+                "joint_stiffness_n_m_per_rad", elastic, "N·m/rad"
+            ),
+            "damping_n_m_s": NamedEntries("joint_stiffness_damping_n_m_s", elastic, "N·m·s/rad"),
+            "inserted_inertia_kg_m2": NamedEntries("inserted_inertia_kg_m2", elastic, "kg·m²"),
+        }
+        return {
+            "link": {
+                "mass_kg": NamedEntries("tree.masses", tree.link_names, "kg"),
+                "com_m": NamedEntries("tree.coms", tree.link_names, "m"),
+                "inertia_kg_m2": NamedEntries("tree.inertias", tree.link_names, "kg·m²"),
+            },
+            "joint": {
+                name: entries
+                for name, entries in joint.items()
+                if entries.leaf.startswith("tree.") or getattr(self, entries.leaf) is not None
+            },
+        }
 
+    def value_problems(self) -> Iterator[Problem]:
+        for label in ("base_pose_world", "end_effector_offset_in_link"):
+            pose = getattr(self, label)
+            if known(pose) and abs((norm := np.linalg.norm(np.asarray(pose)[3:])) - 1) > 1e-6:
+                message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
+                yield Problem((label,), message)
+        tree = self.tree
+        lower, upper = np.asarray(tree.joint_limits).T if known(tree.joint_limits) else (0, 0)
+        if np.any(lower > upper):
+            joint = tree.joint_names[int(np.argmax(lower > upper))]
+            message = f"puts the lower limit of joint {joint!r} above its upper one"
+            yield Problem(("joint_limit_override",), message)
+        for label in ("masses", "rotor_inertia"):
+            values = getattr(tree, label)
+            if known(values) and not np.all(np.asarray(values) >= 0):
+                yield Problem(("tree", label), f"must be >= 0, got {values}")
+        yield from self._spring_problems()
 
-def _value_problems(arm: RobotArmParameters) -> Iterator[str]:
-    for label in ("base_pose_world", "end_effector_offset_in_link"):
-        pose = getattr(arm, label)
-        if isinstance(pose, np.ndarray) and pose.shape == (7,):
-            norm = np.linalg.norm(pose[3:])
-            if abs(norm - 1) > 1e-6:
-                yield (
-                    f"{label} [x y z qw qx qy qz] must hold a unit quaternion, got one of length "
-                    f"{norm:.6g}"
-                )
-    limits = arm.tree.joint_limits
-    if isinstance(limits, np.ndarray) and np.any(limits[:, 0] > limits[:, 1]):
-        joint = arm.tree.joint_names[int(np.argmax(limits[:, 0] > limits[:, 1]))]
-        yield f"the lower limit of joint {joint!r} is above its upper one"
-
-
-def _spring_problems(arm: RobotArmParameters) -> Iterator[str]:
-    tree, model = arm.tree, arm.joint_model
-    if not arm.elastic_joints:
-        for label in ("joint_stiffness_damping_n_m_s", "inserted_inertia_kg_m2"):
-            if getattr(arm, label) is not None:
-                yield f"{label} needs joint_stiffness_n_m_per_rad as well: all joints are rigid"
-        return
-    if (arm.inserted_inertia_kg_m2 is not None) != (model == "inserted_body"):
-        yield (
-            f"inserted_inertia_kg_m2 belongs to joint_model='inserted_body', which needs it; got "
-            f"{arm.inserted_inertia_kg_m2} with joint_model={model!r}"
-        )
-    armature = tree.armature
-    for j in arm.elastic_joints:
-        joint = tree.joint_names[j]
-        if isinstance(armature, np.ndarray) and not armature[j] > 0:
-            yield (
-                f"elastic joint {joint!r} needs rotor_inertia_kg_m2 > 0 and gear_ratio != 0: the "
-                f"rotor is what the spring holds, got gear² · inertia = {armature[j]:g} kg·m²"
+    def _spring_problems(self) -> Iterator[Problem]:
+        tree, model = self.tree, self.joint_model
+        inserted = self.inserted_inertia_kg_m2
+        if not self.elastic_joints:
+            for label in ("joint_stiffness_damping_n_m_s", "inserted_inertia_kg_m2"):
+                if getattr(self, label) is not None:
+                    message = "needs joint_stiffness_n_m_per_rad as well: all joints are rigid"
+                    yield Problem((label,), message)
+            return
+        if (inserted is not None) != (model == "inserted_body"):
+            yield Problem(
+                ("inserted_inertia_kg_m2",),
+                f"belongs to joint_model='inserted_body', which needs it; got {inserted} with "
+                f"joint_model={model!r}",
             )
-        if model == "inserted_body":
-            links = [i for i, c in enumerate(tree.coordinate_idxs) if c == j]
-            if len(links) > 1 or is_prismatic(tree, links[0]):
-                yield (
-                    f"elastic joint {joint!r} cannot have an inserted body: it slides, or other "
-                    f"joints mimic it. Use joint_model='sea', which takes any joint"
+        armature = tree.armature
+        for j in self.elastic_joints:
+            joint = tree.joint_names[j]
+            if known(armature) and not float(armature[j]) > 0:
+                yield Problem(
+                    ("rotor_inertia_kg_m2",),
+                    f"must be > 0 at elastic joint {joint!r}, and gear_ratio not 0: the rotor is "
+                    f"what the spring holds; got gear² · inertia = {float(armature[j]):g} kg·m²",
                 )
-    if model == "inserted_body" and arm.joint_limits == "spring":
-        yield "joint_limits='spring' goes with joint_model='sea' only; use 'stop' or 'clip'"
+            links = [i for i, c in enumerate(tree.coordinate_idxs) if c == j]
+            if model == "inserted_body" and (len(links) > 1 or is_prismatic(tree, links[0])):
+                yield Problem(
+                    ("joint_model",),
+                    f"'inserted_body' is not for joint {joint!r}: it slides, or other joints mimic "
+                    f"it",
+                    "Use joint_model 'sea', which takes any joint",
+                )
+        if model == "inserted_body" and self.joint_limits == "spring":
+            message = "'spring' goes with joint_model='sea' only"
+            yield Problem(("joint_limits",), message, "Use 'stop' or 'clip'")
 
 
-def _per_joint(
-    where: str, label: str, value: Any, joint_names: tuple[str, ...], default: Any
+def _by_name(
+    label: str,
+    value: Mapping[str, Any],
+    joint_names: tuple[str, ...],
+    default: Any,
+    found: list[Problem],
 ) -> Any:
-    """(N,) from an array or from a mapping of joint names; None stays None."""
-    if not isinstance(value, Mapping):
-        return _sized(where, label, value, (len(joint_names),))
+    """(N,) from a mapping of joint names."""
     array = np.array(np.broadcast_to(np.asarray(default, float), (len(joint_names),)))
     for joint, entry in value.items():
-        if joint not in joint_names:
-            raise ParameterError(
-                f"{where}: {label} names no joint {joint!r}{nearest(joint, joint_names)}; its "
-                f"joints are {quoted(joint_names)}"
-            )
-        array[joint_names.index(joint)] = entry
-    return _sized(where, label, array, array.shape)
+        if joint in joint_names:
+            array[joint_names.index(joint)] = entry
+        else:
+            message = f"names no joint {joint!r}{nearest(joint, joint_names)}"
+            found.append(Problem((label,), message, f"Its joints are {quoted(joint_names)}"))
+    return array
 
 
-def _sized(where: str, label: str, value: Any, shape: tuple[int, ...]) -> Any:
-    """A parameter given by the user, at the shape that the robot asks for."""
+def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem]) -> Any:
+    """A parameter given by the user, at the shape that the robot asks for; None stays None."""
     if value is None or isinstance(value, jax.Array):
         return value
     array = np.asarray(value, dtype=float)
-    if array.shape != shape:
-        raise ParameterError(f"{where}: {label} must have shape {shape}, got {array.shape}")
     may_be_infinite = label in ("joint_limit_override", "joint_stiffness_n_m_per_rad")
-    if np.any(np.isnan(array)) or not (may_be_infinite or np.all(np.isfinite(array))):
-        raise ParameterError(f"{where}: {label} must be finite, got {array}")
-    return array
+    if array.shape != shape:
+        found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))
+    elif np.any(np.isnan(array)) or not (may_be_infinite or np.all(np.isfinite(array))):
+        found.append(Problem((label,), f"must be finite, got {array}"))
+    else:
+        return array
+    return None

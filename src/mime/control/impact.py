@@ -19,8 +19,8 @@ MOST_PIVOTS = 64
 def velocities_after_blow(
     H: Float[Array, "n n"],
     v: Float[Array, " n"],
-    J: Float[Array, "n n"],
-    touching: Bool[Array, " n"],
+    J: Float[Array, "k n"],
+    touching: Bool[Array, " k"],
     restitution: float | Float[Array, ""] = 0.0,
 ) -> Float[Array, " n"]:
     """v⁺ of the law above, for those rows of J whose stop is touched.
@@ -36,8 +36,8 @@ def velocities_after_blow(
 
 
 def complementary_impulses(
-    A: Float[Array, "n n"], b: Float[Array, " n"], touching: Bool[Array, " n"]
-) -> Float[Array, " n"]:
+    A: Float[Array, "k k"], b: Float[Array, " k"], touching: Bool[Array, " k"]
+) -> Float[Array, " k"]:
     """λ with 0 ≤ λ ⊥ A λ + b ≥ 0 in the touching rows and 0 elsewhere.
 
     Murty's least-index pivoting (1974): guess which stops push, solve for their impulses, and let

@@ -26,7 +26,7 @@ from mime.core.node import (
     Values,
 )
 from mime.core.pose import IDENTITY_POSE, compose
-from mime.nodes.actuation.robot_arm import elastic, forces
+from mime.nodes.actuation.robot_arm import elastic, forces, stops
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
 
@@ -53,8 +53,8 @@ ROBOT_ARM_META = NodeMeta(
         r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
-        "Limits: 'stop' clips the position and zeroes the velocity into the wall, 'clip' keeps it, "
-        "'spring' is a compliant stop taken implicitly",
+        r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
+        r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a compliant stop)}",
     ),
     assumptions=(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
@@ -95,6 +95,7 @@ ROBOT_ARM_META = NodeMeta(
         Mapped(
             "tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, exact sticking"
         ),
+        Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "COM frames"),
@@ -193,19 +194,7 @@ class RobotArmNode(RobotArmParameters):
             new = self._rigid_step(state, boundary_inputs, dt)
         if self.joint_limits == "spring":
             return new
-        q, qd = new["joint_angles"], new["joint_velocities"]
-        lower, upper = forces.limits(self, q.dtype)
-        if self.joint_limits == "stop":
-            into_wall = ((q <= lower) & (qd < 0)) | ((q >= upper) & (qd > 0))
-            qd = jnp.where(into_wall, 0, qd)
-        stopped = {"joint_angles": jnp.clip(q, lower, upper), "joint_velocities": qd}
-        if not self.elastic_joints:
-            return stopped
-        # The stop holds the link, not the rotor behind its spring.
-        x_moved, xd_moved = (only(stopped[k] - new[k], self.elastic_joints) for k in stopped)
-        x, xd = new["joint_deflections"], new["joint_deflection_velocities"]
-        stopped |= {"joint_deflections": x + x_moved, "joint_deflection_velocities": xd + xd_moved}
-        return stopped
+        return stops.stopped(self, new) if self.joint_limits == "stop" else stops.held(self, new)
 
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]

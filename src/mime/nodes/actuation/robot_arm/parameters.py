@@ -46,6 +46,9 @@ class RobotArmParameters(Node):
         "N·m/rad", above=0.0, doc="of the compliant stops, with joint_limits='spring'"
     )
     limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="likewise")
+    stop_restitution: Any = parameter(
+        "", at_least=0.0, at_most=1.0, folds=True, doc="e of every hard stop; 0: the joint stays"
+    )
     end_effector_link_name: str = option()
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""
@@ -75,6 +78,7 @@ class RobotArmParameters(Node):
         joint_model: str = "sea",
         inserted_inertia_kg_m2: Any = None,
         joint_limits: str = "stop",
+        stop_restitution: float = 0.0,
         limit_stiffness_n_m_per_rad: float = 1e4,
         limit_damping_n_m_s: float = 1e2,
         integrator: str = "implicit",
@@ -97,7 +101,8 @@ class RobotArmParameters(Node):
         joint_stiffness_damping_n_m_s  damper beside it, default 0
         joint_model             "sea": exact; "inserted_body": each spring on an extra body, a ball
                                 of `inserted_inertia_kg_m2`, as engines without transmissions do
-        joint_limits            "stop": the joint stops; "clip": the velocity is kept; "spring"
+        joint_limits            "stop": a wall; "clip": the velocity is kept; "spring": a soft wall
+        stop_restitution        speed after over speed before a hit: one value for the whole arm
         integrator              "implicit" or "explicit" viscous friction
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
@@ -165,6 +170,7 @@ class RobotArmParameters(Node):
         self.limit_stiffness_n_m_per_rad = limit_stiffness_n_m_per_rad if springs else None
         self.limit_damping_n_m_s = limit_damping_n_m_s if springs else None
         self.joint_limits, self.integrator = joint_limits, integrator
+        self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
 

@@ -16,7 +16,7 @@ from robots import DT, GRAVITY, Robot
 
 from mime import GraphManager
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Gear, MotorNode
 from mime.nodes.actuation.robot_arm import RobotArmNode
 
 COUNT, STEPS = 4096, 100
@@ -44,7 +44,7 @@ def cases(threads: int) -> Iterator[Case]:
 
 def nodes(robot: Robot) -> dict[str, Any]:
     first = {"inertia_kg_m2": 1e-4, "kt_n_m_per_a": 0.05, "r_ohm": 1.0, "l_henry": 1e-3}
-    motor = MotorNode("motor", DT, **first, damping_n_m_s=5e-4, gear_ratio=100.0,
+    motor = MotorNode("motor", DT, **first, damping_n_m_s=5e-4, gear=Gear(100.0),
                       command_mode="voltage", shaft="driven")  # fmt: skip
     joint = ElasticJointNode(
         "joint",

@@ -15,7 +15,7 @@ import numpy as np
 from harness import Case, Figure, Peer
 
 from mime import GraphManager
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Coulomb, MotorNode
 
 DT, STEPS, COUNT, BATCH_STEPS, VOLTAGE = 1e-4, 1_000_000, 4096, 10_000, 2.0
 SECOND = 10_000
@@ -40,7 +40,7 @@ def cases(threads: int) -> Iterator[Case | Figure]:
     yield Case("one motor, rollout under jit", lambda: rollout(STEPS), (pure,), STEPS, "step")
     for name, options, tolerance in (
         ("exact integration", {"integrator": "exact"}, OTHER),
-        ("Coulomb friction", {"coulomb_torque_n_m": 1e-4}, 2e-3),  # it takes 0.1 % of the speed
+        ("Coulomb friction", {"friction": Coulomb(1e-4)}, 2e-3),  # it takes 0.1 % of the speed
     ):
         peer = Peer("the motor without it", lambda: alone(STEPS), tolerance)
         yield Case(

@@ -18,7 +18,7 @@ import numpy as np
 from mime import GraphManager, Trajectory
 from mime.nodes.actuation import elastic_joint_analysis as analysis
 from mime.nodes.actuation.elastic_drive import elastic_drive
-from mime.nodes.actuation.motor import MotorNode
+from mime.nodes.actuation.motor import Gear, MotorNode
 from mime.xla.cache import enable_compilation_cache
 
 DT = 1e-4
@@ -35,7 +35,7 @@ def build() -> tuple[GraphManager, MotorNode]:
         r_ohm=1.0,
         l_henry=1e-3,
         damping_n_m_s=1e-5,
-        gear_ratio=50.0,
+        gear=Gear(ratio=50.0),
         shaft="driven",
         command_mode="voltage",
         integrator="exact",

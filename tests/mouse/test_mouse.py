@@ -179,3 +179,20 @@ def test_the_sides_of_an_open_start_are_not_taken_for_walls():
     for where, expected in ((maze, WALL), (opened, UNKNOWN)):
         brain = next(node for node in build_mouse(where)._nodes if node.name == "brain")
         assert brain.initial_state()["vertical"][row, col + 1] == expected
+
+
+def test_the_wheels_carry_their_motors_and_the_brain_believes_what_it_was_told():
+    mouse = build_mouse(maze_of(0)).compile()
+    lower = {f"{side}_motor.gear.ratio": 4.0 for side in ("left", "right")}
+    changed, rebuilt = mouse.with_parameters(lower), build_mouse(maze_of(0), gear_ratio=4.0)
+    wheel, expected, before = (
+        float(simulation.nodes["body"].wheel_inertia_kg_m2)
+        for simulation in (changed, rebuilt.compile(), mouse)
+    )
+    assert wheel == pytest.approx(expected, rel=1e-15)
+    assert wheel < 0.9 * before
+    assert changed.nodes["brain"].gains == mouse.nodes["brain"].gains
+    with pytest.raises(ParameterError, match=r"wheel_inertia_kg_m2 follows inertia_kg_m2, gear of"):
+        mouse.with_parameters({"body.wheel_inertia_kg_m2": 1e-6})
+    # The same mouse is the same structure: its programs are compiled once.
+    assert build_mouse(maze_of(0)).compile().wiring == mouse.wiring

@@ -118,7 +118,7 @@ def test_keys_reach_the_mouse_and_its_noise_has_its_own_seed(write):
         for seed in (1, 2)
     )
     nodes = one.simulation.nodes
-    assert nodes["left_motor"].gear_ratio == 4.0
+    assert nodes["left_motor"].gear.ratio == 4.0
     assert nodes["ranges"].noise_m == 2e-3
     race = nodes["brain"].race
     assert (race.top_speed_m_s, race.turn_speed_m_s) == (1.5, 0.6)

@@ -156,10 +156,7 @@ def build_mouse(
 
 @dataclasses.dataclass(frozen=True)
 class _WheelWithMotor:
-    """J_wheel + N² J, the mean of both sides: the body has one inertia for its two wheels.
-
-    A value and not a closure, so that two graphs of the same mouse share their programs.
-    """
+    """J_wheel + N² J, the mean of both sides. No closure: equal mice share their programs."""
 
     wheel_inertia_kg_m2: float
 

@@ -335,7 +335,7 @@ ENTRIES = {
     "joint[shoulder].stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", 0, 70.0),
     "joint[wrist].damping_n_m_s": ("joint_stiffness_damping_n_m_s", 1, 0.4),
 }
-"""Address, array, entry of it, another value. The elbow is rigid: the wrist's spring is the second."""
+"""Address, array, entry of it, another value. The elbow is rigid."""
 
 
 @pytest.fixture(scope="module")
@@ -408,5 +408,5 @@ def test_an_entry_that_the_arm_does_not_have_is_refused(half_elastic, address, s
 
 
 def test_a_negative_mass_is_refused(half_elastic):
-    with pytest.raises(ParameterError, match="tree.masses must be >= 0"):
+    with pytest.raises(ParameterError, match=r"tree\.masses must be >= 0"):
         half_elastic.with_parameters({"arm.link[link_2].mass_kg": -1.0})

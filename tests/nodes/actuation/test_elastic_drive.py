@@ -20,14 +20,14 @@ MOTOR = {
     "r_ohm": R,
     "l_henry": L,
     "damping_n_m_s": B_MOTOR,
-    "gear": Gear(ratio=N, output_inertia_kg_m2=1e-3),
 }
 JOINT = {"output_inertia_kg_m2": I, "stiffness_n_m_per_rad": K, "damping_n_m_s": V}
 INPUTS = {"motor": {"commanded_voltage": 12.0}, "joint": {"external_torque": -0.5}}
 
 
 def drive(timestep=1e-4, joint=None, iterated=False, **changes):
-    options = {"shaft": "driven", "command_mode": "voltage"}
+    gear = Gear(ratio=N, output_inertia_kg_m2=1e-3)
+    options = {"shaft": "driven", "command_mode": "voltage", "gear": gear}
     motor = MotorNode("motor", timestep, **(MOTOR | options | changes))
     return elastic_drive(motor, iterated=iterated, **(JOINT | (joint or {}))).compile()
 

@@ -228,8 +228,6 @@ def test_the_integral_is_frozen_and_the_current_zero_outside_their_modes():
             {"integrator": "euler"},
             "integrator must be one of 'semi_implicit', 'exact', got 'euler'",
         ),
-        ({"gear": 20.0}, "gear must be a Gear or None, got 20.0"),
-        ({"friction": COGGING}, "friction must be a Coulomb or Stribeck or None, got Cogging"),
         (
             {"friction": Coulomb(0.2), "integrator": "exact"},
             "friction must be None with integrator 'exact'",
@@ -281,9 +279,9 @@ def test_a_parameter_of_an_effect_has_an_address():
     node = motor(**EFFECTS).with_params(**{"gear.ratio": 7.0, "friction.static_torque_n_m": 3e-3})
     assert float(node.gear.ratio) == 7.0
     assert float(node.friction.static_torque_n_m) == 3e-3
-    with pytest.raises(ParameterError, match="gear.ratio must be > 0, got -1"):
+    with pytest.raises(ParameterError, match=r"gear\.ratio must be > 0, got -1"):
         node.with_params(**{"gear.ratio": -1.0})
-    with pytest.raises(ParameterError, match="gear.ratio cannot be set: this node has no gear"):
+    with pytest.raises(ParameterError, match=r"gear\.ratio cannot be set: this node has no gear"):
         motor().with_params(**{"gear.ratio": 7.0})
 
 

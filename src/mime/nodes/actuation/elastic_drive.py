@@ -26,23 +26,15 @@ def elastic_drive(
     dt < 2 (N² J + Jo) R / (N² kt ke) keeps it stable. `iterated=True` solves both nodes together in
     each step; still first order, without that limit.
     """
+    hint = "Give the motor its inertia_kg_m2 and gear"
     problems = [
-        Problem(
-            (name,),
-            f"is the motor's, got {joint[name]} for the joint",
-            "Give the motor its inertia_kg_m2 and gear",
-        )
+        Problem((name,), f"is the motor's, got {joint[name]} for the joint", hint)
         for name in ("rotor_inertia_kg_m2", "gear_ratio")
         if name in joint
     ]
     if motor.shaft != "driven":
-        problems.append(
-            Problem(
-                ("shaft",),
-                f"of the motor must be 'driven', got {motor.shaft!r}: its rotor turns with the "
-                f"joint's",
-            )
-        )
+        message = f"of the motor must be 'driven', got {motor.shaft!r}: the joint turns its rotor"
+        problems.append(Problem(("shaft",), message))
     if problems:
         raise ParameterError(f"elastic_drive of {motor.name!r}", problems)
     timestep = joint.pop("timestep", motor.timestep)

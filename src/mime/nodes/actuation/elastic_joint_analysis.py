@@ -40,13 +40,7 @@ def critical_damping(J: Number, I: Number, k: Number, I_f: Number = 0.0) -> Any:
     return 2.0 * jnp.sqrt(k * (reduced_inertia(J, I) + I_f))
 
 
-def damping_ratio(
-    J: Number,
-    I: Number,
-    k: Number,
-    v: Number,
-    I_f: Number = 0.0,
-) -> Any:
+def damping_ratio(J: Number, I: Number, k: Number, v: Number, I_f: Number = 0.0) -> Any:
     """zeta = v / v_c."""
     return v / critical_damping(J, I, k, I_f)
 
@@ -102,10 +96,7 @@ class InsertedBodyError(NamedTuple):
 
 
 def inserted_body_error(
-    J: Number,
-    I: Number,
-    I_f: Number,
-    damping_ratio: Number | None = None,
+    J: Number, I: Number, I_f: Number, damping_ratio: Number | None = None
 ) -> InsertedBodyError:
     """How far `model="inserted_body"` is from the exact joint: its only effect is mu -> mu + I_f.
 
@@ -127,7 +118,7 @@ def largest_deflection_error(eps: float, damping_ratio: float, per_period: int =
     """max_t |x_f(t) - x(t)| / x_static of the two step responses, for any eps; 0 < zeta < 1.
 
     Both are 1 - e^(-zeta w t) (cos w_d t + (zeta w / w_d) sin w_d t), with w and zeta scaled by
-    (1 + eps)^(-1/2) in x_f. Sampled `per_period` times a period: right to about 1e-4 of itself.
+    (1 + eps)^(-1/2) in x_f. Sampled `per_period` times per period: right to about 1e-4 of itself.
     """
     _require("eps", eps, above=False)
     if not 0.0 < damping_ratio < 1.0:

@@ -10,6 +10,9 @@ import numpy as np
 
 from mime.nodes.actuation.motor.parameters import MotorParameters
 
+Fields = dict[str, Any]
+"""Inputs or state by name; those that are absent from a program are NumPy constants."""
+
 
 class Mode(NamedTuple):
     """Which command is obeyed. Torque is what is left when neither of these is true."""
@@ -18,7 +21,7 @@ class Mode(NamedTuple):
     velocity: Any
 
 
-def mode_of(motor: MotorParameters, u: dict[str, Any]) -> Mode:
+def mode_of(motor: MotorParameters, u: Fields) -> Mode:
     """Torque > voltage > velocity, the first non-zero command wins; or the mode that is fixed."""
     if motor.command_mode != "auto":
         return Mode(motor.command_mode == "voltage", motor.command_mode == "velocity")
@@ -48,13 +51,7 @@ class Command(NamedTuple):
 
 
 def command(
-    motor: MotorParameters,
-    u: dict[str, Any],
-    mode: Mode,
-    omega: Any,
-    integral: Any,
-    R: Any,
-    dt: Any,
+    motor: MotorParameters, u: Fields, mode: Mode, omega: Any, integral: Any, R: Any, dt: Any
 ) -> Command:
     """tau_cmd and I after the step; dt = 0 gives the torque at this instant."""
     error = u["commanded_velocity"] - omega
@@ -73,7 +70,7 @@ def command(
     return Command(select(mode.voltage, 0.0, torque), integral_next, held_inertia)
 
 
-def terminal_voltage(motor: MotorParameters, u: dict[str, Any]) -> Any:
+def terminal_voltage(motor: MotorParameters, u: Fields) -> Any:
     """V, within what the supply can give."""
     V = u["commanded_voltage"]
     return V if motor.limits is None else motor.limits.voltage(V)
@@ -84,8 +81,6 @@ def limited_current(motor: MotorParameters, i: Any) -> Any:
     return i if motor.limits is None else motor.limits.current(i, motor.kt_n_m_per_a)
 
 
-def _demand(
-    motor: MotorParameters, u: dict[str, Any], mode: Mode, error: Any, integral: Any
-) -> Any:
+def _demand(motor: MotorParameters, u: Fields, mode: Mode, error: Any, integral: Any) -> Any:
     tau_pi = motor.velocity_kp * error + motor.velocity_ki * integral
     return select(mode.voltage, 0.0, select(mode.velocity, tau_pi, u["commanded_torque"]))

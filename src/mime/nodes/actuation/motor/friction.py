@@ -12,7 +12,7 @@ from mime.core.parameters import known
 class Coulomb(Effect):
     """tau_f = tau_c"""
 
-    torque_n_m: Scalar = parameter("N·m", at_least=0.0, doc="tau_c")
+    torque_n_m: float | Scalar = parameter("N·m", at_least=0.0, doc="tau_c")
 
     def torque(self, omega: Any) -> Any:
         """tau_f at the rotor's speed."""
@@ -22,11 +22,11 @@ class Coulomb(Effect):
 class Stribeck(Effect):
     """tau_f = tau_c + (tau_s - tau_c) exp(-(w / w_s)²)"""
 
-    coulomb_torque_n_m: Scalar = parameter("N·m", at_least=0.0, doc="tau_c, at high speed")
-    static_torque_n_m: Scalar = parameter(
+    coulomb_torque_n_m: float | Scalar = parameter("N·m", at_least=0.0, doc="tau_c, at high speed")
+    static_torque_n_m: float | Scalar = parameter(
         "N·m", at_least=0.0, doc="tau_s, breakaway torque, at least tau_c"
     )
-    velocity_rad_per_s: Scalar = parameter(
+    velocity_rad_per_s: float | Scalar = parameter(
         "rad/s", above=0.0, doc="w_s, speed at which tau_s falls to tau_c"
     )
 
@@ -36,7 +36,6 @@ class Stribeck(Effect):
         return tau_c + (tau_s - tau_c) * jnp.exp(-((omega / self.velocity_rad_per_s) ** 2))
 
     def value_problems(self) -> Iterator[Problem]:
-        """The breakaway torque is the larger one."""
         tau_c, tau_s = self.coulomb_torque_n_m, self.static_torque_n_m
         if known(tau_c, tau_s) and float(tau_s) < float(tau_c):
             yield Problem(

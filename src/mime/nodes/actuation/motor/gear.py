@@ -14,8 +14,10 @@ class Gear(Effect):
     rotor: neither way do they create energy. Without `efficiency` there are none.
     """
 
-    ratio: Scalar = parameter("", above=0.0, doc="N, turns of the rotor per turn of the output")
-    efficiency: Scalar | None = parameter(
+    ratio: float | Scalar = parameter(
+        "", above=0.0, doc="N, turns of the rotor per turn of the output"
+    )
+    efficiency: float | Scalar | None = parameter(
         "", above=0.0, at_most=1.0, default=None, doc="eta, output power over input power"
     )
     output_inertia_kg_m2: Scalar | None = parameter(

@@ -14,18 +14,17 @@ class Limits(Effect):
     The last is what a supply of V_s can drive in torque and velocity mode. Give at least one.
     """
 
-    supply_voltage_v: Scalar | None = parameter(
+    supply_voltage_v: float | Scalar | None = parameter(
         "V", above=0.0, default=None, doc="V_s, largest terminal voltage"
     )
-    current_a: Scalar | None = parameter(
+    current_a: float | Scalar | None = parameter(
         "A", above=0.0, default=None, doc="i_max, largest current the drive lets through"
     )
-    torque_n_m: Scalar | None = parameter(
+    torque_n_m: float | Scalar | None = parameter(
         "N·m", above=0.0, default=None, doc="tau_max, largest electromagnetic torque"
     )
 
     def value_problems(self) -> Iterator[Problem]:
-        """Something is limited."""
         if all(limit is None for limit in self.params.values()):
             yield Problem((), f"needs at least one of {', '.join(self.params)}")
 

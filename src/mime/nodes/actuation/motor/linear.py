@@ -17,7 +17,13 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.core.node import ParameterError
-from mime.nodes.actuation.motor.drive import Mode, limited_current, select, terminal_voltage
+from mime.nodes.actuation.motor.drive import (
+    Fields,
+    Mode,
+    limited_current,
+    select,
+    terminal_voltage,
+)
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
 
@@ -61,7 +67,7 @@ def state_space(
 
 
 def transfer_function(motor: MotorParameters, mode: str | None = None) -> TransferFunction:
-    """Speed over command."""
+    """Numerator and denominator of rotor speed over command."""
     J, b, R, L, kt, ke, Kp, Ki = _constants(motor)
     mode = _checked(motor, mode)
     if mode == "torque":
@@ -97,7 +103,7 @@ def step_response(
     fields = ("angle", "angular_velocity", "current", "velocity_integral_error")
     rest = dict.fromkeys(fields, zero)
     if motor.winding is not None:
-        rest["winding_temperature"] = motor.winding.reference_temperature_c
+        rest["winding_temperature"] = jnp.asarray(motor.winding.reference_temperature_c)
     u = dict.fromkeys(("commanded_torque", "commanded_voltage", "commanded_velocity"), zero)
     u[f"commanded_{mode}"] = jnp.asarray(amplitude, dtype)
     flags = Mode(mode == "voltage", mode == "velocity")
@@ -126,13 +132,8 @@ def bode(
 
 
 def exact_step(
-    motor: MotorParameters,
-    state: dict[str, Any],
-    u: dict[str, Any],
-    tau_load: Any,
-    mode: Mode,
-    dt: Any,
-) -> dict[str, Any]:
+    motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, dt: Any
+) -> Fields:
     """The state after dt by the matrix exponential of the mode's linear system.
 
         torque    J dw/dt = tau - b w
@@ -170,16 +171,9 @@ def exact_step(
 
 
 def _constants(motor: MotorParameters) -> tuple[Array, ...]:
-    return (
-        inertia(motor),
-        motor.damping_n_m_s,
-        motor.r_ohm,
-        motor.l_henry,
-        motor.kt_n_m_per_a,
-        motor.ke_v_s_per_rad,
-        motor.velocity_kp,
-        motor.velocity_ki,
-    )
+    """J, b, R, L, kt, ke, Kp, Ki."""
+    electrical = (motor.r_ohm, motor.l_henry, motor.kt_n_m_per_a, motor.ke_v_s_per_rad)
+    return inertia(motor), motor.damping_n_m_s, *electrical, motor.velocity_kp, motor.velocity_ki
 
 
 def _matrix(rows: list[list[Array]]) -> Array:
@@ -195,12 +189,7 @@ def _checked(motor: MotorParameters, mode: str | None) -> str:
 
 
 def _linear_system(
-    motor: MotorParameters,
-    state: dict[str, Any],
-    u: dict[str, Any],
-    tau_load: Any,
-    mode: Mode,
-    J: Any,
+    motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, J: Any
 ) -> tuple[Matrix2, tuple[Any, Any], Any]:
     """A, the steady state and the second state of d(w, x)/dt = A ((w, x) - steady state)."""
     b, L, R = motor.damping_n_m_s, motor.l_henry, motor.resistance(state)

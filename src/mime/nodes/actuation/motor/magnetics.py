@@ -10,7 +10,7 @@ from mime.core.node import Effect, Scalar, parameter
 class Saturation(Effect):
     """kt(i) = kt tanh(x) / x,   x = i / i_s;   ke(i) likewise, so that no energy is created"""
 
-    current_a: Scalar = parameter("A", above=0.0, doc="i_s")
+    current_a: float | Scalar = parameter("A", above=0.0, doc="i_s")
 
     def factor(self, i: Any) -> Any:
         """tanh(x) / x, and 1 at x = 0."""
@@ -23,9 +23,11 @@ class Saturation(Effect):
 class Cogging(Effect):
     """tau_cog = A sin(n theta + phase)"""
 
-    torque_n_m: Scalar = parameter("N·m", at_least=0.0, doc="A, amplitude")
-    periods_per_turn: Scalar = parameter("1/turn", above=0.0, doc="n, periods per rotor turn")
-    phase_rad: Scalar = parameter("rad", default=0.0, doc="phase at rotor angle 0")
+    torque_n_m: float | Scalar = parameter("N·m", at_least=0.0, doc="A, amplitude")
+    periods_per_turn: float | Scalar = parameter(
+        "1/turn", above=0.0, doc="n, periods per rotor turn"
+    )
+    phase_rad: float | Scalar = parameter("rad", default=0.0, doc="phase at rotor angle 0")
 
     def torque(self, theta: Any) -> Any:
         """tau_cog at the rotor's angle."""

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike, Complex, Float
+from jaxtyping import Array, Float
 
 from mime.core.node import Input, Output, ParameterError, Scalar, State, Values
 from mime.core.parameters import known
@@ -29,7 +29,6 @@ from mime.nodes.actuation.motor.drive import (
     select,
     terminal_voltage,
 )
-from mime.nodes.actuation.motor.linear import StateSpace, TransferFunction
 from mime.nodes.actuation.motor.parameters import MOTOR_META, MotorMeta, MotorParameters
 
 
@@ -100,7 +99,7 @@ class MotorNode(MotorParameters):
     def initial_state(self) -> State:
         state = super().initial_state()
         if self.winding is not None:
-            state["winding_temperature"] = self.winding.ambient_temperature_c
+            state["winding_temperature"] = jnp.asarray(self.winding.ambient_temperature_c)
         return state
 
     def state_fields(self) -> list[str]:
@@ -163,11 +162,7 @@ class MotorNode(MotorParameters):
         """Angle, speed and pose; the torques at the end of the step."""
         theta, w = state["angle"], state["angular_velocity"]
         u = _like(theta, boundary_inputs)
-        pose, axis, tool = (
-            u["parent_pose_world"],
-            self.axis_in_parent_frame,
-            self.tool_offset_in_rotor_frame,
-        )
+        pose, axis = u["parent_pose_world"], self.axis_in_parent_frame
         N = None if self.gear is None else self.gear.ratio
         shaft_angle = theta if N is None else theta / N
         tau = self._motor_torque(state, u, mode_of(self, u))
@@ -177,7 +172,9 @@ class MotorNode(MotorParameters):
         fluxes = {
             "rotor_angle": theta,
             "rotor_angular_velocity": w,
-            "rotor_pose_world": compose_pose(pose, axis, shaft_angle, tool),
+            "rotor_pose_world": compose_pose(
+                pose, axis, shaft_angle, self.tool_offset_in_rotor_frame
+            ),
             "motor_torque": tau,
         }
         if self.shaft == "free":
@@ -221,35 +218,12 @@ class MotorNode(MotorParameters):
         J = self.inertia_kg_m2
         return J if self.gear is None else self.gear.inertia_on_output(J)
 
-    def state_space(self, mode: str | None = None, load_input: bool = False) -> StateSpace:
-        """A, B, C, D of `mode` from its command to the rotor's speed; see `linear.state_space`."""
-        return linear.state_space(self, mode, load_input)
-
-    def transfer_function(self, mode: str | None = None) -> TransferFunction:
-        """Numerator and denominator of rotor speed over command, highest power of s first."""
-        return linear.transfer_function(self, mode)
-
-    def poles(self, mode: str | None = None) -> Complex[Array, " n"]:
-        """Poles of `mode` in 1/s, the slow one first."""
-        return linear.poles(self, mode)
-
-    def step_response(
-        self, times: Float[ArrayLike, " t"], mode: str | None = None, amplitude: float = 1.0
-    ) -> Float[Array, " t"]:
-        """Rotor speed at `times` after a step of the command from rest, exact."""
-        return linear.step_response(self, times, mode, amplitude)
-
-    def frequency_response(
-        self, omega: Float[ArrayLike, " f"], mode: str | None = None
-    ) -> Complex[Array, " f"]:
-        """G(j omega), omega in rad/s."""
-        return linear.frequency_response(self, omega, mode)
-
-    def bode(
-        self, omega: Float[ArrayLike, " f"], mode: str | None = None
-    ) -> tuple[Float[Array, " f"], Float[Array, " f"]]:
-        """Magnitude and unwrapped phase in rad at each omega in rad/s."""
-        return linear.bode(self, omega, mode)
+    state_space = linear.state_space
+    transfer_function = linear.transfer_function
+    poles = linear.poles
+    step_response = linear.step_response
+    frequency_response = linear.frequency_response
+    bode = linear.bode
 
     def effective_meta(self) -> MotorMeta:
         """`meta` with the effects that this motor was given."""

@@ -246,19 +246,18 @@ class MotorParameters(Node):
             yield from self._not_linear()
 
     def _not_linear(self) -> Iterator[Problem]:
-        refused: dict[tuple[str, ...], Any] = {("friction",): self.friction}
-        if self.gear is not None:
-            refused["gear", "efficiency"] = self.gear.efficiency
-        if self.command_mode != "voltage":
-            refused["limits",] = self.limits
-        for place, given in refused.items():
+        mode = self.command_mode
+        losses = None if self.gear is None else self.gear.efficiency
+        limits = None if mode == "voltage" else self.limits
+        effects = {
+            ("friction",): self.friction,
+            ("gear", "efficiency"): losses,
+            ("limits",): limits,
+        }
+        message = f"must be None with integrator 'exact' and command_mode {mode!r}: not linear"
+        for place, given in effects.items():
             if given is not None:
-                yield Problem(
-                    place,
-                    f"must be None with integrator 'exact' and command_mode {self.command_mode!r}: "
-                    f"the step is then not linear",
-                    "Use integrator 'semi_implicit'",
-                )
+                yield Problem(place, message, "Use integrator 'semi_implicit'")
 
 
 def _unit_quaternion(pose: Any) -> Any:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from mime.control.linear_flow import phi_1
 from mime.nodes.actuation.motor.drive import (
+    Fields,
     Mode,
     command,
     limited_current,
@@ -63,9 +64,7 @@ def load_on_rotor(motor: MotorParameters, load: Any) -> Any:
     return load if motor.gear is None else load / motor.gear.ratio
 
 
-def driven_step(
-    motor: MotorParameters, state: dict[str, Any], u: dict[str, Any], mode: Mode, dt: Any
-) -> dict[str, Any]:
+def driven_step(motor: MotorParameters, state: Fields, u: Fields, mode: Mode, dt: Any) -> Fields:
     """The state after dt at the shaft's speed: the current by `integrator`, the angle exactly."""
     w = u["shaft_velocity"] if motor.gear is None else motor.gear.ratio * u["shaft_velocity"]
     R = motor.resistance(state)
@@ -120,9 +119,7 @@ def _slide(
     return (net + e * load) / (J + e * Jo + dt * b)
 
 
-def _driven_current(
-    motor: MotorParameters, i: Any, R: Any, omega: Any, u: dict[str, Any], dt: Any
-) -> Any:
+def _driven_current(motor: MotorParameters, i: Any, R: Any, omega: Any, u: Fields, dt: Any) -> Any:
     """`i` after dt: R i implicit, or the exponential of -R dt / L."""
     _, ke = motor.constants(i)
     V, L = terminal_voltage(motor, u), motor.l_henry

@@ -26,8 +26,8 @@ from mime.core.node import (
     Values,
 )
 from mime.core.pose import IDENTITY_POSE, compose
-from mime.nodes.actuation.robot_arm import elastic, forces, stops
-from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+from mime.nodes.actuation.robot_arm import elastic, forces, integrators, stops
+from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
 
 _KINEMATICS = "mime.control.kinematics"
@@ -54,7 +54,7 @@ ROBOT_ARM_META = NodeMeta(
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
         r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
-        r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a compliant stop)}",
+        r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a soft stop)}",
     ),
     assumptions=(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
@@ -92,18 +92,12 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("Σ J_iᵀ F_i", f"{_NODE}._wrench_to_joint_torques", "one inward pass of RNEA"),
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
-        Mapped(
-            "tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, exact sticking"
-        ),
+        Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
         Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "COM frames"),
-        Mapped(
-            "base ⊕ link ⊕ tool",
-            f"{_NODE}.node.RobotArmNode.compute_boundary_fluxes",
-            "scalar first",
-        ),
+        Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),
 )
 
@@ -188,7 +182,9 @@ class RobotArmNode(RobotArmParameters):
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """(M + dt f) q̈ = tau_cmd - f q̇ - c - g + Jᵀ F;    q̇' = q̇ + dt q̈,    q' = q + dt q̇'"""
-        if self.elastic_joints:
+        if self.integrator in HIGHER_ORDER:
+            new = self._step_of_higher_order(state, boundary_inputs, dt)
+        elif self.elastic_joints:
             new = self._elastic_step(state, boundary_inputs, dt)
         else:
             new = self._rigid_step(state, boundary_inputs, dt)
@@ -214,12 +210,12 @@ class RobotArmNode(RobotArmParameters):
         return {"joint_angles": q + dt * qd, "joint_velocities": qd}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
-        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; the arm as a whole as a rigid one.
+        """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.
 
-        By the midpoint rule the link would move by dt (q̇ + q̇') / 2. What accelerates links and
-        rotors together (r̈) moves them by the new velocity instead, as in a rigid arm: half a step
-        more, and the deflection does not notice. (With dry friction it is what accelerates the
-        rotors, so that one that sticks does not move.)
+        By the midpoint rule a link would move by dt (q̇ + q̇') / 2. The acceleration that links and
+        rotors share (r̈) moves them by the new velocity instead, as in a rigid arm. That is half a
+        step more, and the same for both, so the deflection does not change. With dry friction the
+        rotors' own acceleration is used, so that a rotor that sticks does not move.
         """
         midpoint = self.spring_integrator == "midpoint"
         h = 0.5 * dt if midpoint else dt
@@ -238,18 +234,39 @@ class RobotArmNode(RobotArmParameters):
             "joint_deflection_velocities": xd + dt * xdd,
         }
 
+    def _step_of_higher_order(self, state: State, inputs: Values, dt: Any) -> State:
+        """A step of `integrators`, with the inputs held and positions and velocities as vectors."""
+        n = self.num_joints
+        names = list(self.state_spec())
+        positions, velocities = names[::2], names[1::2]
+
+        def a(p: Array, w: Array) -> Array:
+            now = dict(zip(positions, (p[:n], p[n:]), strict=False))
+            now |= dict(zip(velocities, (w[:n], w[n:]), strict=False))
+            return jnp.concatenate(self.accelerations(now, inputs))
+
+        p, w = (jnp.concatenate([state[k] for k in half]) for half in (positions, velocities))
+        if self.integrator == "rk4":
+            p, w = integrators.rk4_step(a, (p, w), dt)
+        else:
+            p, w = integrators.gauss_step(self.integrator, a, (p, w), dt)
+        new = dict(zip(positions, (p[:n], p[n:]), strict=False))
+        return new | dict(zip(velocities, (w[:n], w[n:]), strict=False))
+
     def accelerations(
         self, state: State, boundary_inputs: Values | None = None
     ) -> tuple[Float[Array, " n"], Float[Array, " e"]]:
         """q̈ (N,) and ẍ (E,) at this instant, in rad/s²: the arm's equations without a timestep.
 
-        For an integrator of your own. Dry friction and stops act over steps and are not in it.
+        For an integrator of your own. Dry friction and hard stops act over steps and are not in it.
         """
         inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
         if self.elastic_joints:
             return elastic.accelerations(self, state, inputs, 0.0, 0.0)
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        if self.joint_limits == "spring":
+            tau = tau + forces.soft_stops(self, q, qd, 0.0)[0]
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
         qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches)
         return jnp.asarray(qdd), jnp.zeros(0, q.dtype)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,27 @@ from mime.core.address import NamedEntries
 from mime.core.node import Node, ParameterError, Problem, option, parameter
 from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
+
+_OF_LINKS = {
+    "mass_kg": ("tree.masses", "kg"),
+    "com_m": ("tree.coms", "m"),
+    "inertia_kg_m2": ("tree.inertias", "kg·m²"),
+}
+_OF_JOINTS = {
+    "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
+    "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
+    "rotor_inertia_kg_m2": ("tree.rotor_inertia", "kg·m²"),
+    "gear_ratio": ("tree.gear_ratio", ""),
+}
+_OF_SPRINGS = {
+    "stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", "N·m/rad"),
+    "damping_n_m_s": ("joint_stiffness_damping_n_m_s", "N·m·s/rad"),
+    "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
+}
+
+
+HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
+"""Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
 
 
 class RobotArmParameters(Node):
@@ -45,7 +67,7 @@ class RobotArmParameters(Node):
     limit_stiffness_n_m_per_rad: Any = parameter(
         "N·m/rad", above=0.0, doc="of the compliant stops, with joint_limits='spring'"
     )
-    limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="likewise")
+    limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="of these stops")
     stop_restitution: Any = parameter(
         "", at_least=0.0, at_most=1.0, folds=True, doc="e of every hard stop; 0: the joint stays"
     )
@@ -53,7 +75,7 @@ class RobotArmParameters(Node):
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""
     joint_limits: str = option(choices=("stop", "clip", "spring"))
-    integrator: str = option(choices=("implicit", "explicit"))
+    integrator: str = option(choices=("implicit", "explicit", *HIGHER_ORDER))
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
@@ -103,7 +125,9 @@ class RobotArmParameters(Node):
                                 of `inserted_inertia_kg_m2`, as engines without transmissions do
         joint_limits            "stop": a wall; "clip": the velocity is kept; "spring": a soft wall
         stop_restitution        speed after over speed before a hit: one value for the whole arm
-        integrator              "implicit" or "explicit" viscous friction
+        integrator              semi-implicit Euler with "implicit" (default) or "explicit" viscous
+                                friction; or "midpoint" (order 2) and "gauss4" (order 4), whose
+                                energy error stays bounded, or "rk4"
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
@@ -124,24 +148,19 @@ class RobotArmParameters(Node):
             hint = f"Its links are {quoted(tree.frame_names)}"
             found.append(Problem(("end_effector_link_name",), message, hint))
         limits = _sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
-        leaves = {
-            "joint_limits": limits,
-            "rotor_inertia": per_joint(
-                "rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia
-            ),
-            "gear_ratio": per_joint("gear_ratio", gear_ratio, tree.gear_ratio),
-        }
+        rotor = per_joint("rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia)
+        gear = per_joint("gear_ratio", gear_ratio, tree.gear_ratio)
         friction = per_joint("joint_friction_n_m_s", joint_friction_n_m_s, tree.joint_friction)
-        coulomb = per_joint(
-            "coulomb_friction_n_m", coulomb_friction_n_m, tree.joint_coulomb_friction
-        )
-        if coulomb is None and np.any(np.asarray(tree.joint_coulomb_friction)):
-            coulomb = tree.joint_coulomb_friction
+        dry = tree.joint_coulomb_friction
+        coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
+        if coulomb is None and np.any(np.asarray(dry)):
+            coulomb = dry
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
         if found:
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
+        leaves = {"joint_limits": limits, "rotor_inertia": rotor, "gear_ratio": gear}
         for leaf, value in leaves.items():
             if value is not None:
                 tree = eqx.tree_at(lambda t, leaf=leaf: getattr(t, leaf), tree, value)
@@ -185,34 +204,20 @@ class RobotArmParameters(Node):
         return MappingProxyType({"tree": self.tree, **super().params})
 
     def named_entries(self) -> Mapping[str, Mapping[str, NamedEntries]]:
-        """`link[NAME].mass_kg`, `joint[NAME].gear_ratio`, ...; a spring's only where there is one.
-
-        A joint's dry friction has an address where the arm has any.
-        """
+        """`link[NAME].mass_kg`, `joint[NAME].gear_ratio`, ...; of those arrays that the arm has."""
         tree = self.tree
         elastic = tuple(tree.joint_names[j] for j in self.elastic_joints)
-        joint = {
-            "friction_n_m_s": NamedEntries("joint_friction_n_m_s", tree.joint_names, "N·m·s/rad"),
-            "rotor_inertia_kg_m2": NamedEntries("tree.rotor_inertia", tree.joint_names, "kg·m²"),
-            "gear_ratio": NamedEntries("tree.gear_ratio", tree.joint_names, ""),
-            "coulomb_friction_n_m": NamedEntries("coulomb_friction_n_m", tree.joint_names, "N·m"),
-            "stiffness_n_m_per_rad": NamedEntries(
-                "joint_stiffness_n_m_per_rad", elastic, "N·m/rad"
-            ),
-            "damping_n_m_s": NamedEntries("joint_stiffness_damping_n_m_s", elastic, "N·m·s/rad"),
-            "inserted_inertia_kg_m2": NamedEntries("inserted_inertia_kg_m2", elastic, "kg·m²"),
-        }
+
+        def entries(names: tuple[str, ...], arrays: dict[str, tuple[str, str]]) -> Any:
+            return {
+                name: NamedEntries(leaf, names, unit)
+                for name, (leaf, unit) in arrays.items()
+                if attrgetter(leaf)(self) is not None
+            }
+
         return {
-            "link": {
-                "mass_kg": NamedEntries("tree.masses", tree.link_names, "kg"),
-                "com_m": NamedEntries("tree.coms", tree.link_names, "m"),
-                "inertia_kg_m2": NamedEntries("tree.inertias", tree.link_names, "kg·m²"),
-            },
-            "joint": {
-                name: entries
-                for name, entries in joint.items()
-                if entries.leaf.startswith("tree.") or getattr(self, entries.leaf) is not None
-            },
+            "link": entries(tree.link_names, _OF_LINKS),
+            "joint": entries(tree.joint_names, _OF_JOINTS) | entries(elastic, _OF_SPRINGS),
         }
 
     def value_problems(self) -> Iterator[Problem]:
@@ -231,23 +236,25 @@ class RobotArmParameters(Node):
             values = getattr(tree, label)
             if known(values) and not np.all(np.asarray(values) >= 0):
                 yield Problem(("tree", label), f"must be >= 0, got {values}")
+        if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
+            message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
+            message += " found over the default's step"
+            hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
+            yield Problem(("coulomb_friction_n_m",), message, hint)
         yield from self._spring_problems()
 
     def _spring_problems(self) -> Iterator[Problem]:
         tree, model = self.tree, self.joint_model
-        inserted = self.inserted_inertia_kg_m2
         if not self.elastic_joints:
             for label in ("joint_stiffness_damping_n_m_s", "inserted_inertia_kg_m2"):
                 if getattr(self, label) is not None:
                     message = "needs joint_stiffness_n_m_per_rad as well: all joints are rigid"
                     yield Problem((label,), message)
             return
-        if (inserted is not None) != (model == "inserted_body"):
-            yield Problem(
-                ("inserted_inertia_kg_m2",),
-                f"belongs to joint_model='inserted_body', which needs it; got {inserted} with "
-                f"joint_model={model!r}",
-            )
+        if (self.inserted_inertia_kg_m2 is not None) != (model == "inserted_body"):
+            got = f"{self.inserted_inertia_kg_m2} with {model!r}"
+            message = f"belongs to joint_model='inserted_body', which needs it; got {got}"
+            yield Problem(("inserted_inertia_kg_m2",), message)
         armature = tree.armature
         for j in self.elastic_joints:
             joint = tree.joint_names[j]

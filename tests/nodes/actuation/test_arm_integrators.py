@@ -43,7 +43,7 @@ def end(integrator, timestep, **options):
 def test_errors_fall_with_the_order_of_the_scheme(integrator, order, springs):
     exact = end("gauss4", 1e-4, **springs)
     coarse, fine = (np.abs(end(integrator, dt, **springs) - exact).max() for dt in (2e-3, 1e-3))
-    assert np.log2(coarse / fine) == pytest.approx(order, abs=0.1)
+    assert np.log2(coarse / fine) == pytest.approx(order, abs=0.2)
 
 
 def test_gauss_keeps_the_energy_of_a_swinging_arm():

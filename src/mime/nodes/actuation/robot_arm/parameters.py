@@ -39,6 +39,10 @@ _OF_SPRINGS = {
 }
 
 
+HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
+"""Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
+
+
 class RobotArmParameters(Node):
     """The fields of an arm. N joints, L moving links, E elastic joints among the N."""
 
@@ -66,11 +70,14 @@ class RobotArmParameters(Node):
         "N·m/rad", above=0.0, doc="of the compliant stops, with joint_limits='spring'"
     )
     limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="of these stops")
+    stop_restitution: Any = parameter(
+        "", at_least=0.0, at_most=1.0, folds=True, doc="e of every hard stop; 0: the joint stays"
+    )
     end_effector_link_name: str = option()
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""
     joint_limits: str = option(choices=("stop", "clip", "spring"))
-    integrator: str = option(choices=("implicit", "explicit"))
+    integrator: str = option(choices=("implicit", "explicit", *HIGHER_ORDER))
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
@@ -95,6 +102,7 @@ class RobotArmParameters(Node):
         joint_model: str = "sea",
         inserted_inertia_kg_m2: Any = None,
         joint_limits: str = "stop",
+        stop_restitution: float = 0.0,
         limit_stiffness_n_m_per_rad: float = 1e4,
         limit_damping_n_m_s: float = 1e2,
         integrator: str = "implicit",
@@ -117,8 +125,11 @@ class RobotArmParameters(Node):
         joint_stiffness_damping_n_m_s  damper beside it, default 0
         joint_model             "sea": exact; "inserted_body": each spring on an extra body, a ball
                                 of `inserted_inertia_kg_m2`, as engines without transmissions do
-        joint_limits            "stop": the joint stops; "clip": the velocity is kept; "spring"
-        integrator              "implicit" or "explicit" viscous friction
+        joint_limits            "stop": a wall; "clip": the velocity is kept; "spring": a soft wall
+        stop_restitution        speed after over speed before a hit: one value for the whole arm
+        integrator              semi-implicit Euler with "implicit" (default) or "explicit" viscous
+                                friction; or "midpoint" (order 2) and "gauss4" (order 4), whose
+                                energy error stays bounded, or "rk4"
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
@@ -146,6 +157,8 @@ class RobotArmParameters(Node):
         coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
         if coulomb is None and np.any(np.asarray(dry)):
             coulomb = dry
+        if integrator in HIGHER_ORDER and coulomb is not None and not np.any(coulomb):
+            coulomb = None
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
@@ -180,6 +193,7 @@ class RobotArmParameters(Node):
         self.limit_stiffness_n_m_per_rad = limit_stiffness_n_m_per_rad if springs else None
         self.limit_damping_n_m_s = limit_damping_n_m_s if springs else None
         self.joint_limits, self.integrator = joint_limits, integrator
+        self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
 
@@ -226,6 +240,11 @@ class RobotArmParameters(Node):
             values = getattr(tree, label)
             if known(values) and not np.all(np.asarray(values) >= 0):
                 yield Problem(("tree", label), f"must be >= 0, got {values}")
+        if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
+            message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
+            message += " found over the default's step"
+            hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
+            yield Problem(("coulomb_friction_n_m",), message, hint)
         yield from self._spring_problems()
 
     def _spring_problems(self) -> Iterator[Problem]:

@@ -13,11 +13,18 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", f"error::mime.{name}")
 
 
+SLOW_FOLDERS = ("oracles", "verification")
+"""Comparisons with other simulators, and every benchmark of `mime verify`, twice."""
+
+
 def pytest_collection_modifyitems(items):
     """First what shares the longest run, MIME-VER-170's: so one worker does, and computes it once.
 
     (Each worker begins with a contiguous part of the list.)
     """
+    for item in items:
+        if item.path.parent.name in SLOW_FOLDERS:
+            item.add_marker("slow")
     shared = ("mouse/test_mouse.py::", "[MIME-VER-170]")
     items.sort(key=lambda item: not any(name in item.nodeid for name in shared))
 

@@ -248,6 +248,7 @@ def test_completion_knows_the_commands(cli, shell):
     assert "new-node" in out
 
 
+@pytest.mark.slow
 def test_the_skeleton_of_a_node_passes_its_own_test(cli, tmp_path):
     assert cli("new-node", "TorsionSpring", "--out", "mine")[0] == 0
     files = {path.name for path in (tmp_path / "mine").iterdir()}
@@ -269,6 +270,7 @@ def test_the_skeleton_of_a_node_passes_its_own_test(cli, tmp_path):
     assert "already there, and not overwritten" in err
 
 
+@pytest.mark.slow
 def test_a_demo_runs_every_scenario_into_one_page(cli, tmp_path, monkeypatch):
     small = dict.fromkeys(("first", "second"), tmp_path / "motor.toml")
     monkeypatch.setattr("mime.scenarios.bundled.bundled_scenarios", lambda: small)

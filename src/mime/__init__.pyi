@@ -1,7 +1,6 @@
 # The public names of MIME, each with the module that defines it. This is the one table of them.
 
-# To write a node
-# Nodes, and what their arguments are made of
+from mime.control.inverse_kinematics import solve_ik as solve_ik
 from mime.control.kinematics.tree import KinematicTree as KinematicTree
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
 from mime.core.node import Node as Node
@@ -13,8 +12,6 @@ from mime.core.problem import GraphError as GraphError
 from mime.core.problem import InputError as InputError
 from mime.core.problem import ParameterError as ParameterError
 from mime.core.problem import Problem as Problem
-
-# To run a graph
 from mime.core.program import ConvergenceWarning as ConvergenceWarning
 from mime.core.spec import Input as Input
 from mime.core.spec import Mapped as Mapped
@@ -25,10 +22,12 @@ from mime.core.spec import effect as effect
 from mime.core.spec import option as option
 from mime.core.spec import parameter as parameter
 from mime.core.step import SimulationState as SimulationState
-
-# Scenarios and models
+from mime.maze.formats.files import read_maze as read_maze
+from mime.maze.generator import random_maze as random_maze
+from mime.maze.maze import Maze as Maze
 from mime.models import model_path as model_path
 from mime.mouse.assembly import build_mouse as build_mouse
+from mime.mouse.assembly import starting_state as starting_state
 from mime.mouse.brain import MouseBrainNode as MouseBrainNode
 from mime.nodes.actuation.elastic_drive import elastic_drive as elastic_drive
 from mime.nodes.actuation.elastic_joint import ElasticJointNode as ElasticJointNode
@@ -63,4 +62,5 @@ from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
+__all__: list[str]
 __version__: str

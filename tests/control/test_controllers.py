@@ -117,6 +117,7 @@ def test_pd_with_gravity_compensation_settles_on_the_target_and_without_it_sags(
     np.testing.assert_allclose(target - ends[False], sag, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_computed_torque_makes_the_error_of_each_joint_the_linear_one_it_promises():
     kp, kd, steps = 400.0, 30.0, 300
     start = HOME + np.array([0.3, -0.2, 0.2, 0.4, -0.3, 1.0])

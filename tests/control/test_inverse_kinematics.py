@@ -22,6 +22,8 @@ from mime.core.pose import (
 )
 from mime.models import model_path
 
+pytestmark = pytest.mark.slow
+
 FRAMES = {"desktop": "link_6", "ur5": "tool0", "panda": "panda_hand_tcp"}
 FILES = {"ur5": "ur5_robot.urdf", "panda": "panda.urdf"}
 OFFSET = np.array([0.02, -0.03, 0.1, np.cos(0.4), 0.0, np.sin(0.4), 0.0])

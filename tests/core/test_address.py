@@ -15,12 +15,14 @@ from mime import (
     ParameterError,
     Problem,
     Scalar,
+    Trajectory,
     effect,
     option,
     parameter,
 )
 from mime.core.address import find, split_addresses
 from mime.core.parameters import NamedEntries
+from mime.reporting.report import _parameters
 
 
 class Brake(Effect):
@@ -185,3 +187,22 @@ def test_a_derived_parameter_follows_what_it_is_derived_from_and_is_not_set():
 
 def five_times(cart):
     return 5.0 * cart.inertia_kg_m2
+
+
+def test_results_and_reports_name_the_parameters_of_effects_by_their_address(tmp_path):
+    compiled = simulation(wheels(brake=Brake(0.5)))
+    run = compiled.run(steps=1)
+    assert set(run.parameters["cart"]) == {"inertia_kg_m2", "brake.coefficient_n_m_s"}
+    assert run.parameters["cart"]["brake.coefficient_n_m_s"] == 0.5
+    page = _parameters(compiled.nodes["cart"])
+    assert (
+        "<td>brake.coefficient_n_m_s</td><td class=n>0.5</td><td>N·m·s/rad</td><td>c</td>" in page
+    )
+
+    batch = compiled.run_batch(steps=1, parameters={"cart.brake.coefficient_n_m_s": [0.1, 0.2]})
+    batch.save(tmp_path / "batch.nc")
+    for kept in (batch, Trajectory.load(tmp_path / "batch.nc")):
+        assert kept.varied == (("cart", "brake.coefficient_n_m_s"),)
+        np.testing.assert_array_equal(
+            kept.parameters["cart"]["brake.coefficient_n_m_s"], [0.1, 0.2]
+        )

@@ -117,6 +117,7 @@ def build(names, periods, edges, external, group, shuffle):
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(graphs())
+@pytest.mark.slow
 def test_a_compiled_graph_equals_the_obvious_interpreter(drawn):
     names, periods, edges, external, group, seed = drawn
     steps = 12

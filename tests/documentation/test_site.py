@@ -9,6 +9,8 @@ from mkdocs.config import load_config
 
 from every_node import every_node_type
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -103,6 +103,7 @@ def test_the_fastest_route_beats_every_other_one(profile):
         assert route.time_s == pytest.approx(time_of(maze, route.headings, profile), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_compiled_planner_is_as_fast_as_dijkstra_on_fifty_mazes():
     for seed in range(50):
         maze = random_maze(seed, 10, 10, loops=0.2)

@@ -6,6 +6,8 @@ from mime import ParameterError
 from mime.maze import Maze, random_maze
 from mime.mouse.contest import run_contest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     "other",

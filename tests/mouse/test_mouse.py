@@ -20,6 +20,8 @@ from mime.verification.benchmarks.mouse import (
 )
 from mouse_runs import STEP_S, cells_visited
 
+pytestmark = pytest.mark.slow
+
 
 def last(node, field):
     return batch(build_mouse)[node][field][:, -1]

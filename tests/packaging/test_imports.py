@@ -1,12 +1,19 @@
 """What the first second is spent on: nothing is imported before it is needed."""
 
+import ast
+import importlib
+import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import mime
+import mime.mouse
+import mime.nodes
 
+STUB = Path(mime.__file__).with_suffix(".pyi")
 HEAVY = {"jax", "numpy", "equinox", "matplotlib", "xarray", "pydantic", "rich", "tyro"}
 
 
@@ -43,14 +50,40 @@ def test_a_list_of_scenarios_needs_no_jax():
     assert after("list", "scenarios") == {"tyro", "rich"}
 
 
-def test_the_names_of_mime_load_no_plots_and_no_files():
-    assert loaded_by("from mime import *") == {"jax", "numpy", "equinox"}
+def test_all_names_of_mime_load_no_plots_no_result_files_and_no_command_line():
+    assert loaded_by("from mime import *") == {"jax", "numpy", "equinox", "pydantic"}
 
 
 def test_every_public_name_is_found_listed_and_the_same_each_time():
     for name in mime.__all__:
         assert getattr(mime, name) is getattr(mime, name)
         assert name in dir(mime)
-    assert sorted(name for names in mime._HOMES.values() for name in names) == mime.__all__
     with pytest.raises(AttributeError, match="no attribute 'Motor'"):
         _ = mime.Motor
+
+
+def test_the_table_of_names_is_what_type_checkers_read():
+    """In a stub only `import X as X` is public."""
+    for entry in ast.parse(STUB.read_text(encoding="utf-8")).body:
+        if isinstance(entry, ast.ImportFrom):
+            assert [alias.asname for alias in entry.names] == [alias.name for alias in entry.names]
+
+
+def test_a_name_is_defined_where_the_table_says():
+    for name, home in mime._HOMES.items():
+        defined = getattr(getattr(mime, name), "__module__", "")
+        if defined.startswith("mime."):  # aliases of types belong to other packages
+            assert defined.startswith(home), name
+
+
+def test_every_node_is_a_public_name():
+    for package in (mime.nodes, mime.mouse):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    found, classes = set(), [mime.Node]
+    while classes:
+        cls = classes.pop()
+        classes += cls.__subclasses__()
+        if cls.__module__.startswith("mime.") and "meta" in vars(cls):  # no class in between
+            found.add(cls.__name__)
+    assert {"MotorNode", "MouseBrainNode"} <= found <= {*mime.__all__, "Node"}

@@ -1,5 +1,6 @@
 """The wheel: has all files, and works in another folder without the source tree."""
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import mime
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
@@ -52,9 +55,14 @@ def environment(wheel, tmp_path_factory):
 
 
 def _run(*command, cwd):
-    """Standard output of a command that must go well."""
+    """Standard output of a command that must go well, without the source tree in its path."""
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, cwd=cwd, timeout=240
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=240,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
     )
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -67,6 +75,7 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(wheel):
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert packed == files
     assert {Path(name).suffix for name in packed} >= {".toml", ".urdf", ".txt"}
+    assert packed >= {"mime/__init__.pyi", "mime/py.typed"}  # names and types for type checkers
 
 
 def test_the_command_works_in_another_folder(environment, tmp_path):

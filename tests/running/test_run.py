@@ -259,6 +259,7 @@ def test_progress_can_be_a_function_that_sees_every_chunk(simulation):
     assert seen[-1] == (5000, 5000)
 
 
+@pytest.mark.slow
 def test_ten_million_steps_recorded_every_thousandth_stay_under_a_gigabyte():
     script = """
         import sys

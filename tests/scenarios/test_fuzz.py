@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from mime.scenarios import ScenarioError, load_scenario
 from mime.scenarios.bundled import bundled_scenarios
 
+pytestmark = pytest.mark.slow
+
 LIGHT = ("motor_step", "geared_motor_voltage", "elastic_joint_resonance", "arm_3link_pd")
 TEXTS = [bundled_scenarios()[name].read_text(encoding="utf-8") for name in LIGHT]
 FILES = [tomllib.loads(text) for text in TEXTS]

@@ -14,6 +14,8 @@ from mime.cli import main
 from mime.running.checkpoint import read_header
 from motor_scenario import motor_scenario
 
+pytestmark = pytest.mark.slow
+
 EVERY, TIMESTEP_S = 16_000, 1e-5
 LONG, ENDLESS = 2_000, 125_000
 """Samples: of 32 million steps, about a second; of 2 billion, a minute on the fastest machine."""

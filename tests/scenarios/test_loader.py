@@ -271,6 +271,7 @@ def test_scenarios_execute_nothing(write, tmp_path):
 @pytest.mark.parametrize(
     "name", sorted(bundled_scenarios().keys() - {"mouse_in_maze"})
 )  # has its own test
+@pytest.mark.slow
 def test_a_bundled_scenario_keeps_its_limits(name):
     scenario = load_scenario(bundled_scenarios()[name])
     assert scenario.tables.title

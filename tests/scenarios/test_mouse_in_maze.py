@@ -9,6 +9,8 @@ from mime.reporting.plots import draw_plot
 from mime.scenarios import load_scenario
 from mime.scenarios.bundled import bundled_scenarios
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_mouse_finds_the_goal_returns_and_races(tmp_path):
     """One test, since the mouse takes long to compile: figures, drawings, file, resumption."""

@@ -42,6 +42,25 @@ def test_the_limit_joins_the_flags_of_the_user(given, expected, monkeypatch):
     assert os.environ["XLA_FLAGS"] == expected
 
 
+@pytest.mark.parametrize("allowed", ["", "0"])
+@pytest.mark.usefixtures("before_jax")
+def test_the_flags_are_left_alone_when_the_user_says_so(allowed, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
+    monkeypatch.setenv("MIME_KEEP_XLA_FLAGS", "1")
+    compile_whole_loops()
+    assert os.environ["XLA_FLAGS"] == "--xla_cpu_max_isa=AVX"
+    monkeypatch.setenv("MIME_KEEP_XLA_FLAGS", allowed)
+    compile_whole_loops()
+    assert OURS in os.environ["XLA_FLAGS"]
+
+
+def test_nothing_is_said_when_the_flags_are_to_be_left_alone(monkeypatch, recwarn):
+    monkeypatch.setenv("XLA_FLAGS", "")
+    monkeypatch.setenv("MIME_KEEP_XLA_FLAGS", "1")
+    compile_whole_loops()
+    assert not recwarn.list
+
+
 def test_too_late_is_said(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "")
     with pytest.warns(SlowLoopsWarning, match="Import mime first"):

@@ -30,7 +30,7 @@ def verify(
     debug: Debug = False,
 ) -> int:
     """Run verification benchmarks, with and without a deliberate fault; write their reports."""
-    from mime.commands.execution import prepare
+    from mime.commands.output import prepare
     from mime.reporting.summary import wide_console
     from mime.verification.catalogue import UnknownBenchmarkError, all_benchmarks, select
     from mime.verification.results import UnreadableResultsError, forget_others, read_results

@@ -101,7 +101,7 @@ def _iterate(
     count: Array,
     size: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """X <- x + omega r, with Aitken's omega <- -omega r.(r' - r)/|r' - r|^2 when asked for."""
+    """x <- x + omega r, with Aitken's omega <- -omega r.(r' - r)/|r' - r|^2 when asked for."""
     x_next = x + omega * r
     r_next = f(x_next)
     if aitken:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial, update_wrapper
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -23,7 +23,10 @@ from mime.core.spec import (
 )
 from mime.xla.folding import jit_folding
 
-Scalar = Float[Array, ""]
+if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both
+    Scalar: TypeAlias = Any
+else:
+    Scalar = Float[Array, ""]
 State = dict[str, Array]
 Values = Mapping[str, Any]
 """Inputs or fluxes by name. An input that is absent takes its spec's default."""

@@ -28,8 +28,8 @@ class NamedEntries:
 class Parameterised(eqx.Module):
     """A frozen value whose declared parameters have units, ranges and meanings."""
 
-    # Plain methods: equinox makes a pytree of every method that it hands out, in 20 µs. Methods of
-    # these classes are therefore not pytrees; pass the value itself to `jax.jit`, not a method.
+    # Plain methods: equinox makes a pytree of every method that it hands out, which makes calls of
+    # `run` slow (benchmarks/parts.py). These methods are no pytrees: jit the value, not a method.
     __getattribute__ = object.__getattribute__
 
     @classmethod

@@ -5,8 +5,8 @@ metres and a unit quaternion. `pose_a_b` is frame b seen from frame a. Every fun
 item (`jax.vmap` for more) and keeps its inputs' precision. Quaternions are taken to be of unit
 length except where a docstring says otherwise; nothing renormalises behind the caller's back.
 
-The algebra is written out on scalar components between one `unstack` and one `stack`: under
-`vmap` each component is then one contiguous batch, and XLA fuses the whole expression.
+The algebra is written out on scalar components between one `unstack` and one `stack`, so that XLA
+fuses the whole of it, alone and under `vmap` (see `mime.xla`).
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ IDENTITY_POSE = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
 
 def quat_multiply(a: Quat, b: Quat) -> Float[Array, "4"]:
-    """A b = [a_w b_w - a_v . b_v, a_w b_v + b_w a_v + a_v x b_v]: rotate by b, then by a."""
+    """a b = [a_w b_w - a_v . b_v, a_w b_v + b_w a_v + a_v x b_v]: rotate by b, then by a."""
     return stack_scalars(_multiply(_parts(a), _parts(b)))
 
 
@@ -44,7 +44,7 @@ def quat_inverse(q: Quat) -> Float[Array, "4"]:
 
 
 def quat_normalize(q: Quat) -> Float[Array, "4"]:
-    """Q / |q|, for any q but zero, which has no direction and gives NaN."""
+    """q / |q|, for any q but zero, which has no direction and gives NaN."""
     return stack_scalars(_normalize(_parts(q)))
 
 
@@ -54,7 +54,7 @@ def quat_rotate(q: Quat, v: Vec3) -> Float[Array, "3"]:
 
 
 def quat_from_axis_angle(axis: Vec3, angle: Scalar) -> Float[Array, "4"]:
-    """Q = [cos(angle / 2), sin(angle / 2) axis / |axis|], angle in rad.
+    """q = [cos(angle / 2), sin(angle / 2) axis / |axis|], angle in rad.
 
     The axis is normalised here, so any length but zero serves; a zero axis gives NaN.
     """
@@ -64,12 +64,12 @@ def quat_from_axis_angle(axis: Vec3, angle: Scalar) -> Float[Array, "4"]:
 
 
 def quat_from_rotation_vector(v: Vec3) -> Float[Array, "4"]:
-    """Q = exp(v / 2) = [cos(theta / 2), sin(theta / 2) v / theta] with theta = |v| in rad."""
+    """q = exp(v / 2) = [cos(theta / 2), sin(theta / 2) v / theta] with theta = |v| in rad."""
     return stack_scalars(_exp(_parts(v)))
 
 
 def quat_to_rotation_vector(q: Quat) -> Float[Array, "3"]:
-    """V = 2 log(q) = 2 atan2(|u|, w) u / |u| with q = [w, u], in rad, |v| <= pi.
+    """v = 2 log(q) = 2 atan2(|u|, w) u / |u| with q = [w, u], in rad, |v| <= pi.
 
     q and -q give the same v. A half turn has two answers, v and -v: the one whose first nonzero
     component is positive is returned. Any length of q but zero serves.
@@ -78,7 +78,7 @@ def quat_to_rotation_vector(q: Quat) -> Float[Array, "3"]:
 
 
 def quat_from_matrix(R: Float[ArrayLike, "3 3"]) -> Float[Array, "4"]:
-    """Q = K_i / |K_i|, any row i of the symmetric K(R) = 4 q q^T.
+    """q = K_i / |K_i|, any row i of the symmetric K(R) = 4 q q^T.
 
     K is linear in R. Of its rows we take one whose diagonal element is at least 1: that is so by
     the signs tested below for any R, orthogonal or not, so the norm is never near zero. The sign

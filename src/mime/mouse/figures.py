@@ -66,6 +66,7 @@ def draw_path(
     """
     import matplotlib.pyplot as plt
     from matplotlib.collections import LineCollection
+    from matplotlib.colors import Normalize
 
     if axes is None:
         size = 4.6 * len(phases), 5.95
@@ -73,7 +74,7 @@ def draw_path(
     axes = _as_many(axes, len(phases), "draw_path", "phase")
     x, y = run["body"]["pose_world"][:, :2].T
     speed, phase = np.abs(run["body"]["body_velocity"]), run["brain"]["phase"]
-    norm = plt.Normalize(0.0, max(float(speed.max(initial=0.0)), 0.1))
+    norm = Normalize(0.0, max(float(speed.max(initial=0.0)), 0.1))
     for axis, which in zip(axes, phases, strict=True):
         draw(maze, axis, wall_colour="0.35")
         within = np.flatnonzero(phase == which)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mime.core.wiring import CouplingGroup, Edge
+from mime.core.wiring import Edge
 from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 
@@ -15,13 +15,13 @@ Point = tuple[float, float]
 
 
 def graph_text(scenario: Scenario) -> str:
-    """Nodes in order, edges, inputs and groups, one a line."""
+    """Nodes in order, edges, inputs and groups, one per line."""
     simulation = scenario.simulation
     lines = [f"{scenario.title}: {scenario.steps} steps of {simulation.timestep:g} s", "", "nodes"]
     lines += [
         f"  {name}  {type(simulation.nodes[name]).__name__}, every "
         f"{simulation.nodes[name].timestep:g} s"
-        for name in _in_order(simulation)
+        for name in simulation.wiring.order
     ]
     if scenario.tables.inputs:
         lines += ["", "inputs"]
@@ -46,9 +46,8 @@ def draw_graph(scenario: Scenario) -> "Figure":
     place = _places(simulation)
     columns = 1 + max(column for column, _ in place.values())
     rows = 1 + max(row for _, row in place.values())
-    back = sum(
-        place[a][0] >= place[b][0] for a, b in {(e.source, e.target) for e in _edges(simulation)}
-    )
+    ends = {(edge.source, edge.target) for edge in simulation.wiring.edges}
+    back = any(place[a][0] >= place[b][0] for a, b in ends)
     low = -1.4 - (1.0 if back else 0.0)
     width, height = (columns - 1) * _PITCH + _BOX + 1.0, (rows - 1) * _ROW + 1.6 - low
     figure = Figure(figsize=(max(width, 5.0) * _INCHES, height * _INCHES), layout="constrained")
@@ -87,7 +86,7 @@ def _draw_edges(axis: Any, simulation: Simulation, place: dict[str, tuple[int, i
     from matplotlib.patches import FancyArrowPatch
 
     bundles: dict[tuple[str, str, bool], list[Edge]] = {}
-    for edge in _edges(simulation):
+    for edge in simulation.wiring.edges:
         bundles.setdefault((edge.source, edge.target, edge.delay), []).append(edge)
     taken = [(*_centre(at), _BOX, 1.0) for at in place.values()]
     depth = 0
@@ -167,19 +166,10 @@ def _transform(edge: Edge) -> str:
     return words + ("" if scale in (None, 1.0) else f" times {scale:g}")
 
 
-def _edges(simulation: Simulation) -> list[Edge]:
-    return list(simulation.wiring.edges)
-
-
-def _in_order(simulation: Simulation) -> list[str]:
-    stages = simulation.wiring.schedule
-    return [name for s in stages for name in (s.members if isinstance(s, CouplingGroup) else (s,))]
-
-
 def _places(simulation: Simulation) -> dict[str, tuple[int, int]]:
-    """Column and row of each node: a column further right than all it reads in the same step."""
+    """Column and row of each node: further right than all that it reads in the same step."""
     column: dict[str, int] = {}
-    for name in _in_order(simulation):
+    for name in simulation.wiring.order:
         before = [
             column[edge.source]
             for edge in simulation.wiring.edges_into(name)

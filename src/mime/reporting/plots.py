@@ -39,7 +39,7 @@ def draw_fields(
 ) -> "Figure":
     """One figure: neighbours of the same unit share an axis.
 
-    `against` and `minus` are empty, or one field for each; `unit` is instead of the fields' own.
+    `against` and `minus` are empty or have one field for each; `unit` replaces the fields' own.
     """
     from matplotlib.figure import Figure
 
@@ -79,7 +79,7 @@ def _draw(
     thin = slice(None, None, max(1, len(trajectory.time) // _MOST_POINTS))
     columns = [_columns(trajectory, name, unit) for name in names]
     labels = [component_names(name, _shape(trajectory, name)) for name in names]
-    # Fields alike are drawn over each other: a colour a component, later ones dashed.
+    # Fields alike are drawn over each other: one colour per component, later ones dashed.
     alike = len(names) > 1 and len({len(found) for found in labels}) == 1 and len(labels[0]) > 1
     count = 0
     for index, values in enumerate(columns):

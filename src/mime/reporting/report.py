@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mime
+from mime.core.address import find
 from mime.core.node import Node
 from mime.reporting.numbers import number, with_unit
 from mime.running.recording import parameter_values
@@ -113,7 +114,7 @@ def write_report(
 
 
 def versions() -> dict[str, str]:
-    """Of all that decides a result."""
+    """The versions of all that decides a result."""
     found = {"mime": mime.__version__, "Python": platform.python_version()}
     for name in ("jax", "jaxlib", "numpy", "equinox"):
         try:
@@ -126,15 +127,11 @@ def versions() -> dict[str, str]:
 def _parameters(node: Node) -> str:
     specs = node.parameter_specs()
     values: dict[str, Any] = parameter_values({node.name: node})[node.name]
-    rows = [
-        [
-            name,
-            number(np.asarray(value), 6),
-            specs[name].unit if name in specs else "",
-            specs[name].doc if name in specs else "",
-        ]
-        for name, value in values.items()
-    ]
+    rows = []
+    for name, value in values.items():
+        spec = find(node, name).spec
+        meaning = [spec.unit, spec.doc] if spec else ["", ""]
+        rows.append([name, number(np.asarray(value), 6), *meaning])
     for name in arguments_of(type(node)):
         value = getattr(node, name, None)
         if name not in specs and isinstance(value, str | bool | int | float):

@@ -3,7 +3,8 @@
 In lanes, the batch is the last axis of every array inside the loop, and one operation handles all
 members: that is what vector units are for. But XLA writes every intermediate value of a long step
 to memory, or computes it anew for each value that needs it. One by one, a member's whole run stays
-in registers and in the first cache. benchmarks/motor.py and benchmarks/arm.py measure both.
+in registers and in the first cache. benchmarks/motor.py and benchmarks/arm.py measure both;
+`mime.xla` tells the whole story.
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ from mime.running.loop import Buffer, Samples, run_chunk
 from mime.xla.folding import Folding, jit_folding, split
 
 _LONG_STEP = 100
-"""A step of so many operations runs faster member by member."""
+"""Operations from which on members run faster one after the other (benchmarks/arm.py)."""
 
 _sizes: dict[Any, int | None] = {}
 
@@ -181,7 +182,7 @@ class BatchProgram:
 
     compiled: Folding
     smallest_cut: int
-    """A thread is worth starting for so many members."""
+    """Members from which on another thread pays (benchmarks/motor.py, benchmarks/arm.py)."""
 
 
 def _compile(function: Callable[..., Any], smallest_cut: int) -> BatchProgram:

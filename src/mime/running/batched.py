@@ -11,7 +11,7 @@ from mime.core.problem import InputError
 from mime.running.threads import Cut, cut_batch, on_threads
 
 _SMALLEST_CUT = 64
-"""A thread is worth starting for so many members: some 20 µs of work."""
+"""Members from which on another thread pays (benchmarks/kinematics.py)."""
 
 
 def batched(function: Callable[..., Any], threads: int | None = None) -> Callable[..., Any]:

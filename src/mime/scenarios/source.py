@@ -118,8 +118,8 @@ def read_source(file: Path) -> Source:
     except OSError as error:
         _refuse(file, f"cannot be read: {error.strerror}")
     except tomllib.TOMLDecodeError as error:
-        message, line, column = _toml_position(error)
-        _refuse(file, f"not TOML: {message}", line, f"column {column}:" if line else "")
+        message, row, column = _toml_position(error)
+        _refuse(file, f"not TOML: {message}", row, f"column {column}:" if row else "")
     except ValueError as error:  # a number of more digits than Python reads
         if isinstance(error, ScenarioError):
             raise

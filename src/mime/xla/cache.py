@@ -27,7 +27,7 @@ def enable_compilation_cache() -> Path:
 
         for name, value in settings.items():
             jax.config.update(name, value)
-    else:  # JAX reads these when it is loaded, and many a command never loads it
+    else:  # JAX reads these when it is loaded, and many commands never load it
         os.environ.update({name.upper(): str(value) for name, value in settings.items()})
     return folder
 

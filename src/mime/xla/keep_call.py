@@ -1,8 +1,8 @@
 """Calls that stay calls in the compiled program.
 
-XLA's fusion evaluates a value anew in every kernel that needs it. Along a chain of links this
-grows with each link: unrolled forward dynamics of 8 joints take 0.7 µs, of 12 have been seen to
-take 1751. The results of a call that is not inlined are computed once and kept.
+XLA's fusion evaluates a value anew in every kernel that needs it, and along a chain of links this
+grows with each link. The results of a call that is not inlined are computed once and kept.
+benchmarks/joints.py and benchmarks/parts.py measure what that is worth.
 """
 
 from collections.abc import Callable

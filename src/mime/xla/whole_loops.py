@@ -1,9 +1,11 @@
 """Have XLA compile the loop of a simulation as one function.
 
-XLA's CPU runtime calls a kernel for each of the hundred small operations of a step, and a call
-takes 50 to 100 ns. Only a loop that touches less than 1 kB in a turn is compiled as a whole; with
-a higher limit the whole mouse runs four times as fast and a single arm twice, to the same numbers.
-XLA reads the limit once in a process, from XLA_FLAGS, when JAX computes for the first time.
+XLA's CPU runtime calls a kernel for each of the hundred small operations of a step, and most of
+the time goes into these calls. Only a loop that touches less than 1 kB in a turn is compiled as a
+whole. A higher limit gives the same numbers sooner (benchmarks/arm.py, benchmarks/mouse.py).
+
+XLA reads the limit once per process, from the environment variable XLA_FLAGS, when JAX computes for
+the first time. So `import mime` writes to that variable. `MIME_KEEP_XLA_FLAGS=1` forbids it.
 """
 
 import os
@@ -22,15 +24,15 @@ class SlowLoopsWarning(UserWarning):
 
 
 def compile_whole_loops() -> None:
-    """Raise the limit in XLA_FLAGS, unless the user has chosen one."""
+    """Raise the limit in XLA_FLAGS, unless the user has chosen one or forbidden it."""
     flags = os.environ.get("XLA_FLAGS", "")
-    if _OPTION in flags:
+    if _OPTION in flags or os.environ.get("MIME_KEEP_XLA_FLAGS", "0") not in ("", "0"):
         return
     if _jax_has_started():
         warnings.warn(
             "JAX has computed something before MIME was imported, so XLA can no longer be told to "
-            "compile a simulation's loop as a whole: single runs take two to four times as long. "
-            "Import mime first",
+            "compile a simulation's loop as a whole: single runs will be slow. Import mime first, "
+            "or set MIME_KEEP_XLA_FLAGS=1 if that is meant",
             SlowLoopsWarning,
             stacklevel=3,
         )

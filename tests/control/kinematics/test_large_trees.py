@@ -10,8 +10,10 @@ import pytest
 
 import mime.control.kinematics as kin
 from compiling import QUICK, operations
-from mime.control.kinematics.forward_dynamics import Problem, by_articulated_bodies
+from mime.control.kinematics.forward_dynamics import DynamicsInputs, by_articulated_bodies
 from mime.xla.keep_call import keep_call
+
+pytestmark = pytest.mark.slow
 
 GRAVITY = np.array([0.0, 0.0, -9.80665])
 
@@ -63,7 +65,8 @@ def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
         expected = kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal)
         variables = jax.tree.map(jnp.asarray, (q, qd, tau, gravity, F_ext, diagonal))
         compiled = jax.jit(
-            lambda *args: by_articulated_bodies(Problem(tree, *args))[0], compiler_options=QUICK
+            lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args))[0],
+            compiler_options=QUICK,
         )
         found = compiled(*variables)
         # cond(M) < 1e4: that many digits of 1e-16 are lost by solving.

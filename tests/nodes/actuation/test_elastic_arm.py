@@ -14,6 +14,8 @@ from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmarks.elastic_arm import pendulum
 
+pytestmark = pytest.mark.slow
+
 DT = 1e-3
 FREE = np.tile([-np.inf, np.inf], (3, 1))
 WEIGHTLESS = np.zeros(3)

@@ -12,6 +12,8 @@ from mime.core.problem import ParameterError
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import Gear, MotorNode
 
+pytestmark = pytest.mark.slow
+
 N, KT, R, L, B_MOTOR = 50.0, 0.05, 1.0, 1e-3, 1e-5
 J, I, K, V = N**2 * 1e-5 + 1e-3, 0.05, 30.0, 0.05
 MOTOR = {

@@ -2,7 +2,7 @@
 
 Most trees take the mass matrix with a sparse LᵀDL, unrolled: small ones in one piece, larger ones
 link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies.
-`benchmarks/kinematics.py` measures which is faster.
+benchmarks/joints.py and benchmarks/parts.py measure which is faster.
 """
 
 from collections.abc import Callable

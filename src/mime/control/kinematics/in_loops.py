@@ -5,7 +5,8 @@ is then a shift alone, Frame(1, r), and the algebra of `spatial.py` folds the tu
 the world's origin not even the shifts would be left, but there the inertia of a small link far out
 drowns in m r².)
 
-`benchmarks/kinematics.py` measures where loops are faster than the unrolled form.
+Small trees are faster unrolled, large ones in loops, since XLA's fusion evaluates again and again
+what unrolled links share (see `mime.xla`). benchmarks/kinematics.py measures where they cross.
 """
 
 from collections.abc import Sequence

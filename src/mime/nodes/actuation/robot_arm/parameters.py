@@ -14,9 +14,8 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
-from mime.core.address import NamedEntries
 from mime.core.node import Node
-from mime.core.parameters import known
+from mime.core.parameters import NamedEntries, known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import option, parameter

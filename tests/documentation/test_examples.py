@@ -1,0 +1,57 @@
+"""The examples: each runs in an empty folder, prints these figures and writes these files."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from documentation.pages import agree
+
+FOLDER = Path(__file__).parents[2] / "examples"
+SHOWN = {
+    "two_nodes": """
+        period 0.3628 s, in closed form 0.3628 s
+        1000 springs, largest speed 22.20 rad/s
+        d angle/dk = 0.1770 rad/(N·m/rad)
+        """,
+    "elastic_drive": """
+        speed 4.7808 rad/s, in closed form 4.7809 rad/s
+        largest current 8.84 A
+        largest deflection 10.94°
+        """,
+    "elastic_joint_bode": """
+        exact joint: resonance 49.0 rad/s, anti-resonance 20.0 rad/s
+        inserted body of 0.025 kg·m²: resonance 43.0 rad/s, anti-resonance 19.5 rad/s
+        """,
+    "rotor_on_arm": """
+        largest tracking error 0.7124°
+        rotor speed at the end 230.7692 rad/s, in closed form 230.7692 rad/s
+        """,
+    "mouse": """
+        ...
+        goal found after   36.17 s
+        home again after   50.14 s
+        speed run          7.67 s
+          ideal            7.07 s, knowing the whole maze
+        estimation error   3.2 mm at most
+        walls touched      0 times
+        """,
+}
+LONG = {"mouse", "rotor_on_arm"}
+
+
+def test_every_example_is_here():
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(SHOWN)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SHOWN]
+)
+def test_an_example_prints_and_draws_what_it_says(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert agree(SHOWN[name], printed), printed
+    pictures = list(tmp_path.glob(f"{name}*.png"))
+    assert pictures
+    assert all(path.stat().st_size > 10_000 for path in pictures)

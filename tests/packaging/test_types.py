@@ -1,0 +1,40 @@
+"""The types that MIME ships: a strict checker accepts a right script and refuses a wrong one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mime
+
+pytestmark = pytest.mark.slow  # the checker reads all of MIME and of JAX
+SCRIPT = """
+from mime import Gear, GraphManager, MotorNode
+
+motor = MotorNode("motor", 1e-4, 1e-4, 0.05, 1.0, 1e-3, 5e-4, gear=Gear(ratio=20.0))
+graph = GraphManager()
+graph.add_node(motor)
+run = graph.compile().run(1.0, {"motor": {"commanded_voltage": 5.0}}, every=10)
+print(run["motor"]["current"][-1], run.time.shape)
+"""
+
+
+def check(script, folder):
+    file = folder / "script.py"
+    file.write_text(script, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", str(file)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "MYPYPATH": str(Path(mime.__file__).parents[1])},
+    )
+
+
+def test_a_script_with_plain_numbers_is_well_typed_and_a_misspelt_argument_is_not(tmp_path):
+    good = check(SCRIPT, tmp_path)
+    assert good.returncode == 0, good.stdout
+    wrong = check(SCRIPT.replace("every=10", "evry=10"), tmp_path)
+    assert 'Unexpected keyword argument "evry"' in wrong.stdout

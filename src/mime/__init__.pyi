@@ -12,6 +12,7 @@ from mime.core.problem import GraphError as GraphError
 from mime.core.problem import InputError as InputError
 from mime.core.problem import ParameterError as ParameterError
 from mime.core.problem import Problem as Problem
+from mime.core.problem import StabilityWarning as StabilityWarning
 from mime.core.program import ConvergenceWarning as ConvergenceWarning
 from mime.core.spec import Input as Input
 from mime.core.spec import Mapped as Mapped

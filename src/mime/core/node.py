@@ -1,7 +1,7 @@
 """What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime._text import nearest, quoted
+from mime._text import nearest, quoted, warn_user
 from mime.core.address import replace_value
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
@@ -84,6 +84,10 @@ class Node(Parameterised):
     def observable_fields(self) -> list[str]:
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
+
+    def value_warnings(self) -> Iterator[Warning]:
+        """What a user should know of values that are allowed; override it. Skip traced values."""
+        yield from ()
 
     @property
     def label(self) -> str:
@@ -188,6 +192,8 @@ class Node(Parameterised):
             found.insert(0, Problem(("timestep",), f"must be > 0 s, got {self.timestep!r}"))
         if found:
             raise ParameterError(self.label, found)
+        for warning in self.value_warnings():
+            warn_user(warning)
 
 
 class _CompiledMethod:

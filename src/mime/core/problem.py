@@ -64,6 +64,10 @@ class ProblemError(ValueError):
         return "\n".join([count, *(f"  - {problem}" for problem in self.problems)])
 
 
+class StabilityWarning(UserWarning):
+    """A node's timestep is longer than its integrator is stable at."""
+
+
 class ParameterError(ProblemError):
     """Parameters that no such element can have; places are names of parameters."""
 

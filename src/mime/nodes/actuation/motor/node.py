@@ -1,6 +1,7 @@
 """MIME-NODE-100: a DC brushed motor."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -32,6 +33,7 @@ from mime.nodes.actuation.motor.drive import (
     terminal_voltage,
 )
 from mime.nodes.actuation.motor.parameters import MOTOR_META, MotorMeta, MotorParameters
+from mime.nodes.actuation.motor.stability import largest_stable_timestep, stability_warnings
 
 
 class MotorNode(MotorParameters):
@@ -220,6 +222,10 @@ class MotorNode(MotorParameters):
         J = self.inertia_kg_m2
         return J if self.gear is None else self.gear.inertia_on_output(J)
 
+    def value_warnings(self) -> Iterator[Warning]:
+        yield from stability_warnings(self)
+
+    largest_stable_timestep = largest_stable_timestep
     state_space = linear.state_space
     transfer_function = linear.transfer_function
     poles = linear.poles

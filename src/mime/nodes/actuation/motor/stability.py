@@ -42,7 +42,8 @@ def stability_warnings(motor: MotorParameters) -> Iterator[StabilityWarning]:
         if motor.timestep > longest:
             other = f", or another command_mode if no {mode} is commanded" if auto else ""
             yield StabilityWarning(
-                f"{motor.label}: a timestep of {motor.timestep:g} s is longer than {longest:.3g} s, "
-                f"the longest at which integrator='semi_implicit' is stable in {mode} mode: its "
-                f"speed would grow without bound. Take a shorter one, integrator='exact'{other}."
+                f"{motor.label}: its timestep of {motor.timestep:g} s is longer than {longest:.3g} "
+                f"s, the longest at which integrator='semi_implicit' is stable in {mode} mode: "
+                f"the speed would grow without bound. Take a shorter one, or integrator='exact'"
+                f"{other}."
             )

@@ -27,7 +27,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.0.0",
+    version="1.1.0",
     stability="experimental",
     summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
     equations=(
@@ -45,6 +45,8 @@ ROBOT_ARM_META = NodeMeta(
         r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
+        r"\text{midpoint, gauss4, rk4:} \quad p' = w,\; w' = a(p, w) \text{ by Gauss' collocation "
+        r"(1 and 2 stages) or Runge and Kutta's scheme}",
         r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
         r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a soft stop)}",
     ),
@@ -60,7 +62,11 @@ ROBOT_ARM_META = NodeMeta(
     ),
     limitations=(
         "No contact: links pass through each other and through the world.",
-        "Semi-implicit Euler is first order in the timestep.",
+        "Semi-implicit Euler, the default, is first order in the timestep, and the energy of a "
+        "frictionless arm drifts; integrator 'gauss4' keeps it.",
+        "'midpoint', 'gauss4' and 'rk4' take no dry friction, and springs or friction that are "
+        "stiff for the step make them diverge: the stages are found by 6 fixed-point iterations.",
+        "A hard stop is hit at the end of a step; all stops of an arm share one restitution.",
         "A spring whose swing the step does not resolve stays stable and right in the mean; with "
         "'midpoint' its swing is slowed and hardly damped, with 'backward_euler' it dies out.",
         "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
@@ -75,6 +81,8 @@ ROBOT_ARM_META = NodeMeta(
     references=(
         "Featherstone, R. (2008). Rigid Body Dynamics Algorithms. Springer.",
         "Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics. Springer.",
+        "Moreau, J. J. (1988). Unilateral contact and dry friction in finite freedom dynamics.",
+        "Hairer, E., Lubich, C., Wanner, G. (2006). Geometric Numerical Integration. Springer.",
         "Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
     ),
     implementation=(
@@ -85,6 +93,8 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
         Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
+        Mapped("p', w'", f"{_NODE}.integrators.gauss_step", "midpoint, gauss4"),
+        Mapped("p', w' (rk4)", f"{_NODE}.integrators.rk4_step"),
         Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),

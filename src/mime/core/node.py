@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from mime._text import nearest, quoted, warn_user
 from mime.core.address import replace_value
+from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import (
@@ -84,6 +85,10 @@ class Node(Parameterised):
     def observable_fields(self) -> list[str]:
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
+
+    def monitors(self) -> Mapping[str, Monitor]:
+        """Values that should stay within limits, by name; a run says which of them did not."""
+        return {}
 
     def value_warnings(self) -> Iterator[Warning]:
         """What a user should know of values that are allowed; override it. Skip traced values."""

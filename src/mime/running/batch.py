@@ -1,5 +1,6 @@
 """A batch under way: many variants of a graph in one program, on all cores."""
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 
@@ -8,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime._text import warn_user
+from mime.core.monitor import exceeded
 from mime.core.program import ConvergenceWarning, Program
 from mime.core.recorder import Selection
 from mime.core.step import SimulationState
 from mime.running.batch_programs import batch_program, fields_of
 from mime.running.divergence import all_finite
+from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
@@ -48,7 +51,7 @@ class BatchJob:
         )
         self.compiled = kind.compiled.of(variants.shared)
 
-    def finish(self, progress: Progress) -> Trajectory:
+    def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
         size = length * sample_bytes(self.variants.shared.nodes, self.selection)
@@ -65,7 +68,9 @@ class BatchJob:
                 done += records * stride
                 pace.made(records * stride)
                 bar(done)
-        return self._trajectory()
+        trajectory = self._trajectory()
+        tell_of_limits(trajectory, strict)
+        return trajectory
 
     def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
         block.state, outputs = self.compiled(
@@ -104,7 +109,16 @@ class BatchJob:
         diverged = _find_divergence(fields, stacked, times)
         _warn(program, diverged, stacked, size)
         return Trajectory(
-            times, fields, units, descriptions, parameters, tuple(varied), size, stacked, diverged
+            times,
+            fields,
+            units,
+            descriptions,
+            parameters,
+            tuple(varied),
+            size,
+            dataclasses.replace(stacked, seen={}),
+            diverged,
+            tuple(exceeded(program.nodes, stacked.seen, program.timestep)),
         )
 
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from mime.core.program import Step
-from mime.core.recorder import Outputs, Recorder, Selection
+from mime.core.recorder import Outputs, Recorder, Selection, StepResult
 from mime.core.step import SimulationState
 
 
@@ -40,12 +40,15 @@ def run_chunk(
     """
     empty = recorder.no_inputs(step, state)
 
+    def watched(state: SimulationState) -> StepResult:
+        return recorder.watch(step(state))
+
     def sample_after(state: SimulationState) -> tuple[SimulationState, Outputs]:
         if buffer.every_step:
-            state, fluxes, given = step(state)
+            state, fluxes, given = watched(state)
             return state, recorder.of_step(state, fluxes, given)
         state, given = jax.lax.fori_loop(
-            0, samples.stride, lambda _, carry: recorder.keep(step(carry[0])), (state, empty)
+            0, samples.stride, lambda _, carry: recorder.keep(watched(carry[0])), (state, empty)
         )
         return state, recorder.of_inputs(state, given)
 

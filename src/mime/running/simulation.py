@@ -33,6 +33,7 @@ class Simulation(Program):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         resume: bool = False,
+        strict: bool = False,
     ) -> Trajectory:
         """Run for `duration` seconds (or a number of `steps`): the recorded fields over time.
 
@@ -44,6 +45,8 @@ class Simulation(Program):
                          a function `(steps done, steps in all)` after every chunk
         checkpoint       file to keep the run's progress in, at least every `checkpoint_seconds`
         resume           go on from that file; the result is the undisturbed run's, bit for bit
+        strict           raise `LimitError` where a joint or motor went beyond its limits; otherwise
+                         that is a `LimitWarning`, and in `trajectory.warnings`
 
         Raises `DivergenceError` at the first value that is not finite, with what was computed
         before.
@@ -63,7 +66,7 @@ class Simulation(Program):
             job.attach(Path(checkpoint), resume, checkpoint_seconds)
         elif resume:
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
-        return job.finish(progress)
+        return job.finish(progress, strict)
 
     def run_batch(
         self,
@@ -78,6 +81,7 @@ class Simulation(Program):
         every: int = 1,
         progress: Progress = True,
         threads: int | None = None,
+        strict: bool = False,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.
 
@@ -89,6 +93,7 @@ class Simulation(Program):
         record, every    as in `run`; with `record=()` only the final state is kept
         progress         as in `run`
         threads          one per core by default
+        strict           as in `run`
 
         A member that leaves the finite numbers is reported by index (`trajectory.diverged`, and a
         `DivergenceWarning`); the others are what they would be without it. Equals member-by-member
@@ -99,7 +104,9 @@ class Simulation(Program):
             raise InputError(f"every must divide the {steps} steps, got {every}", place=("every",))
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
-        return BatchJob(variants, self.select(record), steps, every, threads).finish(progress)
+        return BatchJob(variants, self.select(record), steps, every, threads).finish(
+            progress, strict
+        )
 
     def count_steps(self, duration: float | None, steps: int | None = None) -> int:
         """The number of steps of a run; a duration in seconds must be a whole number of them."""

@@ -99,7 +99,7 @@ def corners(
     for mode in MODES:
         exact, stable, kept, grown = [], [], [], []
         for j, k, b in _corners(dampings_n_m_s):
-            options = {"inertia_kg_m2": j, "kt_n_m_per_a": k, "damping_n_m_s": b}
+            options: dict[str, Any] = {"inertia_kg_m2": j, "kt_n_m_per_a": k, "damping_n_m_s": b}
             options |= {"r_ohm": r_ohm, "l_henry": l_henry, "command_mode": mode}
             motor = Motor("motor", 1e-9, integrator="exact", **options)
             for dt in RANGES["timestep"]:

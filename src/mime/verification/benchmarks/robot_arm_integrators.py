@@ -75,7 +75,7 @@ def higher_orders(
     Covers: orders; the energy of a frictionless arm over 1e5 steps; elastic joints
     Excludes: friction and stops; the default integrator (MIME-VER-129)
     """
-    kinds = (("rigid", {}, timesteps_s), ("elastic", springs, elastic_timesteps_s))
+    kinds: Any = (("rigid", {}, timesteps_s), ("elastic", springs, elastic_timesteps_s))
     for kind, options, steps in kinds:
         truth, curves = _reference(start_rad, duration_s, bool(options)), {}
         for name, order in ORDERS.items():

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.parameters import known
 from mime.core.pose import (
@@ -221,6 +222,17 @@ class MotorNode(MotorParameters):
         """N² J + Jo, the motor's inertia at the (output) shaft: what a driven mechanism carries."""
         J = self.inertia_kg_m2
         return J if self.gear is None else self.gear.inertia_on_output(J)
+
+    def monitors(self) -> dict[str, Monitor]:
+        """The temperature of a winding that has a largest one."""
+        highest = None if self.winding is None else self.winding.max_temperature_c
+        if highest is None:
+            return {}
+
+        def read(state: Any, inputs: Any) -> Any:
+            return state["winding_temperature"]
+
+        return {"temperature": Monitor(read, -np.inf, highest, "°C", "winding temperature")}
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from stability_warnings(self)

@@ -15,6 +15,7 @@ from mime.control.kinematics import (
     link_world_poses,
     mass_matrix,
 )
+from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange
@@ -254,6 +255,34 @@ class RobotArmNode(RobotArmParameters):
             p, w = integrators.gauss_step(self.integrator, a, (p, w), dt)
         new = dict(zip(positions, (p[:n], p[n:]), strict=False))
         return new | dict(zip(velocities, (w[:n], w[n:]), strict=False))
+
+    def monitors(self) -> dict[str, Monitor]:
+        """The URDF's limits: velocities, commands that are not saturated, angles at soft stops."""
+        tree, found = self.tree, {}
+
+        def add(name: str, what: str, unit: str, read: Any, lower: Any, upper: Any) -> None:
+            known = isinstance(upper, np.ndarray) and isinstance(lower, np.ndarray)
+            finite = np.isfinite(lower) | np.isfinite(upper) if known else np.ones(len(upper), bool)
+            if len(joints := np.flatnonzero(finite)):
+                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+                found[name] = Monitor(
+                    lambda state, u: read(state, u)[joints],
+                    lower[joints],
+                    upper[joints],
+                    unit,
+                    what,
+                    entries,
+                )
+
+        v, effort = tree.velocity_limits, tree.effort_limits
+        add("velocity", "velocity", "rad/s", lambda s, u: s["joint_velocities"], -v, v)
+        if not self.saturate_effort:
+            tau = "commanded_joint_torques"
+            add("effort", "commanded torque", "N·m", lambda s, u: u[tau], -effort, effort)
+        if self.joint_limits == "spring":
+            lower, upper = tree.joint_limits[:, 0], tree.joint_limits[:, 1]
+            add("angle", "angle", "rad", lambda s, u: s["joint_angles"], lower, upper)
+        return found
 
     def accelerations(
         self, state: State, boundary_inputs: Values | None = None

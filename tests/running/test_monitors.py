@@ -1,4 +1,4 @@
-"""Limits are seen: a run says which joint or motor went beyond its limits, by how much, and when."""
+"""Limits are seen: a run says which joint or motor went beyond them, by how much, and when."""
 
 import warnings
 
@@ -18,6 +18,7 @@ from mime import (
     model_path,
     parse_urdf,
 )
+from mime.cli import main
 
 TREE = parse_urdf(model_path("planar_arm_3link"))
 JOINT = TREE.joint_names[1]
@@ -82,7 +83,7 @@ def test_a_velocity_limit_is_seen():
 def test_a_batch_tells_the_members_apart():
     inputs = np.stack([torques(size)["arm"]["commanded_joint_torques"] for size in (0.01, 1.2, 2)])
     batch = SIMULATION.run_batch(
-        steps=STEPS, inputs={"arm": {"commanded_joint_torques": inputs}}, progress=False
+        steps=STEPS, inputs={"arm": {"commanded_joint_torques": inputs}}, watch=True
     )
     assert {w.member: w.value for w in efforts(batch)} == {
         1: pytest.approx(1.2 * EFFORT),
@@ -101,7 +102,7 @@ def test_a_batch_in_lanes_sees_a_winding_that_is_too_hot():
     graph.add_external_input("m", "commanded_voltage")
     simulation = graph.compile()
     volts = np.array([1.0, 12.0])
-    batch = simulation.run_batch(steps=400, inputs={"m": {"commanded_voltage": volts}})
+    batch = simulation.run_batch(steps=400, inputs={"m": {"commanded_voltage": volts}}, watch=True)
     single = simulation.run(steps=400, inputs={"m": {"commanded_voltage": 12.0}})
     (found,), (alone,) = batch.warnings, single.warnings
     assert (found.member, found.unit, found.limit) == (1, "°C", 80.0)
@@ -115,14 +116,13 @@ def test_a_batch_in_lanes_sees_a_winding_that_is_too_hot():
 def test_what_was_seen_survives_a_checkpoint(tmp_path):
     whole = SIMULATION.run(steps=STEPS, inputs=torques())
     file = tmp_path / "run.npz"
-    half = {"arm": {"commanded_joint_torques": torques()["arm"]["commanded_joint_torques"]}}
 
     def stop(done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SIMULATION.run(steps=STEPS, inputs=half, checkpoint=file, progress=stop)
-    resumed = SIMULATION.run(steps=STEPS, inputs=half, checkpoint=file, resume=True)
+        SIMULATION.run(steps=STEPS, inputs=torques(), checkpoint=file, progress=stop)
+    resumed = SIMULATION.run(steps=STEPS, inputs=torques(), checkpoint=file, resume=True)
     assert resumed.warnings == whole.warnings
 
 
@@ -141,6 +141,24 @@ def test_a_graph_without_monitors_compiles_nothing_of_them():
     assert Rotor("r", 1e-3, inertia_kg_m2=1e-3).monitors() == {}
 
 
+def test_a_batch_is_watched_only_when_asked():
+    start = {"arm": {"joint_velocities": np.full((2, 3), 50.0)}}
+    options = {"steps": STEPS, "initial_state": start, "progress": False}
+    assert SIMULATION.run_batch(**options).warnings == ()
+    with pytest.raises(LimitError, match="member 0"):
+        SIMULATION.run_batch(**options, strict=True)
+
+
 def test_a_rollout_is_not_watched():
     state, _ = SIMULATION.rollout(SIMULATION.init_state(), torques(), STEPS)
     assert jax.tree.leaves(state.seen) == []
+
+
+def test_the_report_of_a_run_names_what_went_beyond(tmp_path):
+    fast = "simulation.initial_state.arm.joint_velocities=[12.0, 0.0, 0.0]"
+    short = ("--set", "simulation.duration=0.05", "--set", fast)
+    with pytest.raises(SystemExit):  # the scenario's figures are those of its own start
+        main(["run", "arm_3link_pd", *short, "--out", str(tmp_path)])
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Beyond their limits" in page
+    assert "velocity joint" in page

@@ -140,5 +140,6 @@ def _write(scenario: Scenario, outcome: Outcome, folder: Path, command: str) -> 
     for index, (_, png) in enumerate(outcome.plots, 1):
         write_bytes(folder / f"plot_{index}.png", png)
     graph = png_bytes(draw_graph(scenario))
-    report = write_report(scenario, outcome.figures, outcome.plots, graph, command)
+    limits = outcome.trajectory.warnings
+    report = write_report(scenario, outcome.figures, outcome.plots, graph, command, limits)
     write_bytes(folder / REPORT, report.encode())

@@ -19,12 +19,11 @@ ROUNDING = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class Monitor:
-    """A value that should stay between `lower` and `upper`."""
+    """A value that should stay below its limit."""
 
     read: Callable[[Any, Any], Array]
     """The value, (n,) or a scalar, from the state after a step and the inputs of the step."""
-    lower: Any
-    upper: Any
+    limit: Any
     unit: str
     what: str
     """In words: "velocity"."""
@@ -35,14 +34,10 @@ class Monitor:
 class Seen(NamedTuple):
     """What a run has seen of a monitor, an entry each."""
 
-    excess: Any
-    """How far beyond its limit the value was at worst; 0 within."""
-    value: Any
-    """The value then."""
-    limit: Any
-    """The limit that it passed."""
+    peak: Any
+    """The largest value so far."""
     first: Any
-    """The first step after which it was beyond; -1 when none was."""
+    """The first step after which it was beyond its limit; -1 when none was."""
 
 
 SeenByNode = dict[str, dict[str, Seen]]
@@ -79,8 +74,8 @@ def unseen(nodes: Mapping[str, Any]) -> SeenByNode:
     for name, node in nodes.items():
         for key, monitor in node.monitors().items():
             shape = (len(monitor.entries),) if monitor.entries else ()
-            zero = jnp.zeros(shape)
-            found.setdefault(name, {})[key] = Seen(zero, zero, zero, jnp.full(shape, -1, jnp.int32))
+            peak, first = jnp.full(shape, -jnp.inf), jnp.full(shape, -1, jnp.int32)
+            found.setdefault(name, {})[key] = Seen(peak, first)
     return found
 
 
@@ -98,19 +93,17 @@ def look(nodes: Mapping[str, Any], seen: SeenByNode, states: Any, inputs: Any, s
 
 
 def _compare(monitor: Monitor, old: Seen, state: Any, given: Any, step: Any) -> Seen:
-    dtype = old.value.dtype
-    value = jnp.asarray(monitor.read(state, given), dtype)
-    lower, upper = jnp.asarray(monitor.lower, dtype), jnp.asarray(monitor.upper, dtype)
-    above = value > 0.5 * (lower + upper)
-    limit = jnp.where(above, upper, lower)
-    excess = jnp.where(above, value - limit, limit - value)
-    worse = (excess > old.excess) & (excess > ROUNDING * jnp.abs(limit))
-    return Seen(
-        jnp.where(worse, excess, old.excess),
-        jnp.where(worse, value, old.value),
-        jnp.where(worse, limit, old.limit),
-        jnp.where(worse & (old.first < 0), step, old.first),
-    )
+    value = jnp.asarray(monitor.read(state, given), old.peak.dtype)
+    beyond = value > _least_excess(monitor, value.dtype)
+    first = jnp.where((old.first < 0) & beyond, step, old.first)
+    return Seen(jnp.maximum(old.peak, value), first)
+
+
+def _least_excess(monitor: Monitor, dtype: Any) -> Any:
+    limit = monitor.limit
+    if isinstance(limit, np.ndarray | float):
+        return np.asarray(limit + ROUNDING * np.abs(limit), dtype)
+    return jnp.asarray(limit + ROUNDING * jnp.abs(limit), dtype)
 
 
 def exceeded(
@@ -121,14 +114,15 @@ def exceeded(
         for key, monitor in nodes[name].monitors().items():
             arrays = [np.asarray(x) for x in found[key]]
             single = arrays[0].ndim == (1 if monitor.entries else 0)
-            excess, value, limit, first = (x.reshape(1 if single else len(x), -1) for x in arrays)
-            for member, i in zip(*np.nonzero(excess > 0), strict=True):
+            limits = np.ravel(monitor.limit)
+            peak, first = (x.reshape(1 if single else len(x), -1) for x in arrays)
+            for member, i in zip(*np.nonzero(first >= 0), strict=True):
                 yield LimitExceeded(
                     name,
                     monitor.what,
                     monitor.entries[i] if monitor.entries else "",
-                    float(value[member, i]),
-                    float(limit[member, i]),
+                    float(peak[member, i]),
+                    float(limits[i]),
                     monitor.unit,
                     float(first[member, i]) * timestep,
                     None if single else int(member),

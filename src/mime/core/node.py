@@ -86,6 +86,10 @@ class Node(Parameterised):
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
 
+    def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """What is wrong with fields of a state to start from; override it. Skip traced values."""
+        yield from ()
+
     def monitors(self) -> Mapping[str, Monitor]:
         """Values that should stay within limits, by name; a run says which of them did not."""
         return {}

@@ -160,6 +160,9 @@ class Program(eqx.Module):
                         f"expected {spec[field].shape} [{spec[field].unit}]",
                         place=place,
                     )
+            for problem in self.nodes[node].state_problems(fields):
+                place = ("state", node, *problem.place)
+                raise InputError(f"initial state: {node}.{problem}", place=place)
         return {node: dict(fields) for node, fields in (initial or {}).items()}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 import mime
 from mime.core.address import find
+from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
 from mime.reporting.numbers import number, with_unit
 from mime.running.recording import parameter_values
@@ -78,6 +79,7 @@ def write_report(
     plots: Sequence[tuple[str, bytes]],
     graph: bytes,
     command: str,
+    limits: Sequence[LimitExceeded] = (),
 ) -> str:
     """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it."""
     simulation = scenario.tables.simulation
@@ -93,6 +95,12 @@ def write_report(
             for figure in figures
         ]
         parts += ["<h2>Figures of merit</h2>", table(["figure", "value", "limits", ""], rows, [1])]
+    if limits:
+        rows = [
+            [w.node, f"{w.what} {w.entry}".strip(), *_values(w), f"{w.time_s:g} s"] for w in limits
+        ]
+        headings = ["node", "", "largest", "limit", "first beyond it at"]
+        parts += ["<h2>Beyond their limits</h2>", table(headings, rows, [2, 3])]
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
     parts += ["<h2>Graph</h2>", image(graph, "the graph of nodes and edges")]
     parts.append("<h2>Parameters</h2>")
@@ -111,6 +119,10 @@ def write_report(
         f"<details><summary>scenario file</summary><pre>{escape(scenario.text)}</pre></details>"
     )
     return page(scenario.title, "\n".join(parts))
+
+
+def _values(found: LimitExceeded) -> tuple[str, str]:
+    return with_unit(found.value, found.unit), with_unit(found.limit, found.unit)
 
 
 def versions() -> dict[str, str]:

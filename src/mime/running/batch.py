@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime._text import warn_user
-from mime.core.monitor import exceeded
+from mime.core.monitor import SeenByNode, exceeded, unseen
 from mime.core.program import ConvergenceWarning, Program
 from mime.core.recorder import Selection
 from mime.core.step import SimulationState
@@ -40,16 +40,32 @@ class BatchJob:
     """One batch under way: equal blocks of members, one per thread, in chunks of time."""
 
     def __init__(
-        self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
+        self,
+        variants: Variants,
+        selection: Selection,
+        steps: int,
+        every: int,
+        threads: int | None,
+        watch: bool = False,
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
         kind = batch_program(variants.shared)
         self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
         self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
+        for block in self.blocks if watch else []:
+            block.state = dataclasses.replace(block.state, seen=self._unseen(block))
         self.axes = tuple(
             (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
         )
         self.compiled = kind.compiled.of(variants.shared)
+
+    def _unseen(self, block: Block) -> SeenByNode:
+        """For each member of a block, its axis last."""
+        size = jax.tree.leaves(block.state.nodes)[0].shape[-1]
+        return jax.tree.map(
+            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)),
+            unseen(self.variants.shared.nodes),
+        )
 
     def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all blocks to the end, side by side."""

@@ -95,9 +95,10 @@ class Job:
         selection: Selection,
         steps: int,
         every: int,
+        watch: bool = True,
     ):
         self.program, self.signals, self.selection = program, signals, selection
-        start = dataclasses.replace(start, seen=unseen(program.nodes))
+        start = dataclasses.replace(start, seen=unseen(program.nodes) if watch else {})
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)

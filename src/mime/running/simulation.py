@@ -33,6 +33,7 @@ class Simulation(Program):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         resume: bool = False,
+        watch: bool = True,
         strict: bool = False,
     ) -> Trajectory:
         """Run for `duration` seconds (or a number of `steps`): the recorded fields over time.
@@ -45,8 +46,9 @@ class Simulation(Program):
                          a function `(steps done, steps in all)` after every chunk
         checkpoint       file to keep the run's progress in, at least every `checkpoint_seconds`
         resume           go on from that file; the result is the undisturbed run's, bit for bit
-        strict           raise `LimitError` where a joint or motor went beyond its limits; otherwise
-                         that is a `LimitWarning`, and in `trajectory.warnings`
+        watch            look after every step whether joints and motors keep their limits; what
+                         went beyond is a `LimitWarning`, and in `trajectory.warnings`
+        strict           watch, and make that a `LimitError`
 
         Raises `DivergenceError` at the first value that is not finite, with what was computed
         before.
@@ -61,7 +63,7 @@ class Simulation(Program):
             if isinstance(initial_state, SimulationState)
             else self.init_state(initial_state)
         )
-        job = Job(self, start, signals, selection, steps, every)
+        job = Job(self, start, signals, selection, steps, every, watch or strict)
         if checkpoint is not None:
             job.attach(Path(checkpoint), resume, checkpoint_seconds)
         elif resume:
@@ -81,6 +83,7 @@ class Simulation(Program):
         every: int = 1,
         progress: Progress = True,
         threads: int | None = None,
+        watch: bool = False,
         strict: bool = False,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.
@@ -93,7 +96,8 @@ class Simulation(Program):
         record, every    as in `run`; with `record=()` only the final state is kept
         progress         as in `run`
         threads          one per core by default
-        strict           as in `run`
+        watch, strict    as in `run`; a batch is not watched unless it is asked for, since that can
+                         make a step of an arm a quarter slower
 
         A member that leaves the finite numbers is reported by index (`trajectory.diverged`, and a
         `DivergenceWarning`); the others are what they would be without it. Equals member-by-member
@@ -104,9 +108,8 @@ class Simulation(Program):
             raise InputError(f"every must divide the {steps} steps, got {every}", place=("every",))
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
         check_finite(variants.signals)
-        return BatchJob(variants, self.select(record), steps, every, threads).finish(
-            progress, strict
-        )
+        job = BatchJob(variants, self.select(record), steps, every, threads, watch or strict)
+        return job.finish(progress, strict)
 
     def count_steps(self, duration: float | None, steps: int | None = None) -> int:
         """The number of steps of a run; a duration in seconds must be a whole number of them."""

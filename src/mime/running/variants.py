@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array
 
 from mime.core.address import find, split_addresses
-from mime.core.monitor import unseen
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.program import Program
 from mime.core.signals import (
@@ -211,8 +210,7 @@ def _states(
     def one(parameters: Any, varied: Any) -> SimulationState:
         names = {*common, *varied}
         overrides = {n: {**common.get(n, {}), **varied.get(n, {})} for n in names}
-        program = shared.with_parameters(parameters)
-        return dataclasses.replace(program.init_state(overrides), seen=unseen(program.nodes))
+        return shared.with_parameters(parameters).init_state(overrides)
 
     if parameters or varied:
         first = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (parameters, varied))

@@ -232,7 +232,7 @@ class MotorNode(MotorParameters):
         def read(state: Any, inputs: Any) -> Any:
             return state["winding_temperature"]
 
-        return {"temperature": Monitor(read, -np.inf, highest, "°C", "winding temperature")}
+        return {"temperature": Monitor(read, highest, "°C", "winding temperature")}
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from stability_warnings(self)

@@ -257,31 +257,27 @@ class RobotArmNode(RobotArmParameters):
         return new | dict(zip(velocities, (w[:n], w[n:]), strict=False))
 
     def monitors(self) -> dict[str, Monitor]:
-        """The URDF's limits: velocities, commands that are not saturated, angles at soft stops."""
+        """The URDF's limits: velocities, commands that are not saturated, travel at soft stops."""
         tree, found = self.tree, {}
 
-        def add(name: str, what: str, unit: str, read: Any, lower: Any, upper: Any) -> None:
-            known = isinstance(upper, np.ndarray) and isinstance(lower, np.ndarray)
-            finite = np.isfinite(lower) | np.isfinite(upper) if known else np.ones(len(upper), bool)
+        def add(what: str, unit: str, limit: Any, read: Any) -> None:
+            finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
             if len(joints := np.flatnonzero(finite)):
                 entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
-                found[name] = Monitor(
-                    lambda state, u: read(state, u)[joints],
-                    lower[joints],
-                    upper[joints],
-                    unit,
-                    what,
-                    entries,
+                found[what] = Monitor(
+                    lambda s, u: read(s, u)[joints], limit[joints], unit, what, entries
                 )
 
-        v, effort = tree.velocity_limits, tree.effort_limits
-        add("velocity", "velocity", "rad/s", lambda s, u: s["joint_velocities"], -v, v)
+        def beyond(s: State, u: Values) -> Array:
+            lower, upper = forces.limits(self, s["joint_angles"].dtype)
+            return jnp.maximum(s["joint_angles"] - upper, lower - s["joint_angles"])
+
+        speed, torque = "joint_velocities", "commanded_joint_torques"
+        add("velocity", "rad/s", tree.velocity_limits, lambda s, u: jnp.abs(s[speed]))
         if not self.saturate_effort:
-            tau = "commanded_joint_torques"
-            add("effort", "commanded torque", "N·m", lambda s, u: u[tau], -effort, effort)
+            add("commanded torque", "N·m", tree.effort_limits, lambda s, u: jnp.abs(u[torque]))
         if self.joint_limits == "spring":
-            lower, upper = tree.joint_limits[:, 0], tree.joint_limits[:, 1]
-            add("angle", "angle", "rad", lambda s, u: s["joint_angles"], lower, upper)
+            add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found
 
     def accelerations(

@@ -25,6 +25,8 @@ _OF_LINKS = {
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
 }
+_NUMBERS = ("coms", "inertias", "joint_limits", "effort_limits", "velocity_limits", "gear_ratio")
+"""Of a tree, beside masses and rotors, which must not be negative either."""
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
     "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
@@ -37,6 +39,9 @@ _OF_SPRINGS = {
     "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
 }
 
+
+_ROUNDING_RAD = 1e-6
+"""A start at a limit that was written with seven digits, or in single precision."""
 
 HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
 """Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
@@ -223,6 +228,24 @@ class RobotArmParameters(Node):
             "joint": entries(tree.joint_names, _OF_JOINTS) | entries(elastic, _OF_SPRINGS),
         }
 
+    def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A start outside of the limits, where a step would move it onto them."""
+        q, limits = given.get("joint_angles"), self.tree.joint_limits
+        if q is None or self.joint_limits == "spring" or not known(limits, *jax.tree.leaves(q)):
+            return
+        lower, upper = np.asarray(limits, float).T
+        for j, angle in enumerate(np.asarray(q, float)):
+            low, high = lower[j] - _ROUNDING_RAD, upper[j] + _ROUNDING_RAD
+            if not low <= angle <= high:
+                meant = float(np.radians(angle))
+                degrees = f"If {angle:g} is in degrees, write {meant:.5g} rad"
+                yield Problem(
+                    ("joint_angles",),
+                    f"starts joint {self.tree.joint_names[j]!r} at {angle:g} rad, outside its "
+                    f"limits {lower[j]:g} to {upper[j]:g} rad",
+                    degrees if low <= meant <= high else "Start within them, or override them",
+                )
+
     def value_problems(self) -> Iterator[Problem]:
         for label in ("base_pose_world", "end_effector_offset_in_link"):
             pose = getattr(self, label)
@@ -235,6 +258,9 @@ class RobotArmParameters(Node):
             joint = tree.joint_names[int(np.argmax(lower > upper))]
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
+        for label in _NUMBERS:
+            if known(values := getattr(tree, label)) and np.isnan(np.asarray(values)).any():
+                yield Problem(("tree", label), "must be numbers, got NaN")
         for label in ("masses", "rotor_inertia"):
             values = getattr(tree, label)
             if known(values) and not np.all(np.asarray(values) >= 0):

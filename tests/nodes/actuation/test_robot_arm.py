@@ -330,7 +330,7 @@ def test_a_batch_of_masses_equals_single_runs(planar):
     [
         ({"end_effector_link_name": "link_9"}, "end_effector_link_name names no link 'link_9'"),
         ({"joint_limits": "bounce"}, "joint_limits must be one of 'stop', 'clip', 'spring'"),
-        ({"integrator": "rk4"}, "integrator must be one of"),
+        ({"integrator": "euler"}, "integrator must be one of"),
         ({"joint_friction_n_m_s": [0.1, 0.1]}, r"joint_friction_n_m_s must have shape \(3,\)"),
         ({"joint_friction_n_m_s": [-0.1, 0.0, 0.0]}, "joint_friction_n_m_s must be >= 0"),
         ({"base_pose_world": (0, 0, 0, 2, 0, 0, 0)}, "unit quaternion"),

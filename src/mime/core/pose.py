@@ -92,9 +92,7 @@ def quat_from_matrix(R: Float[ArrayLike, "3 3"]) -> Float[Array, "4"]:
     row_y = stack_scalars([wy, xy, 1.0 - m00 + m11 - m22, yz])
     row_z = stack_scalars([wz, xz, yz, 1.0 - m00 - m11 + m22])
     row = jnp.where(
-        m22 < 0,
-        jnp.where(m00 > m11, row_x, row_y),
-        jnp.where(m00 < -m11, row_z, row_w),
+        m22 < 0, jnp.where(m00 > m11, row_x, row_y), jnp.where(m00 < -m11, row_z, row_w)
     )
     return stack_scalars(_positive(_normalize(jnp.unstack(row))))
 
@@ -247,7 +245,7 @@ def _normalize(v: _Parts) -> _Parts:
 
 
 def _positive(q: _Parts) -> _Parts:
-    """Of q and -q, the one whose first nonzero component is positive."""
+    """q or -q: the one whose first nonzero component is positive."""
     w, x, y, z = q
     flip = (z < 0) & (y == 0)
     flip = ((y < 0) | flip) & (x == 0)

@@ -193,16 +193,13 @@ class MotorNode(MotorParameters):
             fluxes |= {"output_angle": shaft_angle, "output_angular_velocity": w / N}
         if self.winding is not None:
             T = state["winding_temperature"]
-            fluxes |= {
-                "winding_temperature": T,
-                "winding_resistance": self.resistance(state),
-            }
+            fluxes |= {"winding_temperature": T, "winding_resistance": self.resistance(state)}
             if self.winding.max_temperature_c is not None:
                 fluxes["overload"] = (self.winding.max_temperature_c < T).astype(T.dtype)
         return fluxes
 
     def _motor_torque(self, state: State, u: dict[str, Any], mode: Mode) -> Any:
-        """At this instant: kt i in voltage mode, else the torque that the drive applies."""
+        """The torque at this instant: kt i in voltage mode, else what the drive applies."""
         i, integral = state["current"], state["velocity_integral_error"]
         R = self.resistance(state)
         drive = command(self, u, mode, state["angular_velocity"], integral, R, 0.0)

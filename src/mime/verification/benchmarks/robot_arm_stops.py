@@ -60,13 +60,7 @@ def _energies(node: RobotArmNode, state: dict[str, Any], M: np.ndarray) -> np.nd
     return energy
 
 
-@benchmark(
-    162,
-    "Hard stops add no energy",
-    stopped,
-    _one_velocity_zeroed,
-    node_id="MIME-NODE-102",
-)
+@benchmark(162, "Hard stops add no energy", stopped, _one_velocity_zeroed, node_id="MIME-NODE-102")
 def blows(
     stopped,
     *,

@@ -28,10 +28,7 @@ ITERATIONS = 6
 _R3 = np.sqrt(3.0)
 GAUSS = {
     "midpoint": (np.array([[0.5]]), np.array([1.0])),
-    "gauss4": (
-        np.array([[0.25, 0.25 - _R3 / 6], [0.25 + _R3 / 6, 0.25]]),
-        np.array([0.5, 0.5]),
-    ),
+    "gauss4": (np.array([[0.25, 0.25 - _R3 / 6], [0.25 + _R3 / 6, 0.25]]), np.array([0.5, 0.5])),
 }
 """A and b of the schemes with one and two stages (Hairer, Lubich, Wanner, section II.1)."""
 

@@ -88,7 +88,4 @@ def _hit_with_bodies(
     rows = jnp.stack([interleaved(only(row, elastic), row, elastic) for row in J])
     H = jnp.asarray(mass_matrix(tree, z))
     xd, motor = separated(velocities_after_blow(H, zd, rows, touching, e), elastic)
-    return {
-        "joint_velocities": motor + spread(xd, elastic, n),
-        "joint_deflection_velocities": xd,
-    }
+    return {"joint_velocities": motor + spread(xd, elastic, n), "joint_deflection_velocities": xd}

@@ -143,7 +143,7 @@ def _complementary(side: Any, v: Any, new: Any, M: Any) -> Any:
     yield Measurement(
         "states in which several stops push at once",
         float(np.sum(np.sum(side * impulses > 1e-9, axis=1) > 1)),
-        limit=1000,
+        limit=1000.0,
         at_least=True,
         why="a tenth, so that the search among several stops is measured",
     )

@@ -20,6 +20,7 @@ TOPICS = (
     "motor",
     "arm",
     "joints",
+    "integrators",
     "kinematics",
     "gradient",
     "elastic",

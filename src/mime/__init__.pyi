@@ -3,6 +3,8 @@
 from mime.control.inverse_kinematics import solve_ik as solve_ik
 from mime.control.kinematics.tree import KinematicTree as KinematicTree
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
+from mime.core.monitor import LimitExceeded as LimitExceeded
+from mime.core.monitor import Monitor as Monitor
 from mime.core.node import Node as Node
 from mime.core.node import Scalar as Scalar
 from mime.core.node import State as State
@@ -12,6 +14,7 @@ from mime.core.problem import GraphError as GraphError
 from mime.core.problem import InputError as InputError
 from mime.core.problem import ParameterError as ParameterError
 from mime.core.problem import Problem as Problem
+from mime.core.problem import StabilityWarning as StabilityWarning
 from mime.core.program import ConvergenceWarning as ConvergenceWarning
 from mime.core.spec import Input as Input
 from mime.core.spec import Mapped as Mapped
@@ -54,6 +57,8 @@ from mime.running.batched import batched as batched
 from mime.running.checkpoint import CheckpointError as CheckpointError
 from mime.running.graph import GraphManager as GraphManager
 from mime.running.job import DivergenceError as DivergenceError
+from mime.running.job import LimitError as LimitError
+from mime.running.job import LimitWarning as LimitWarning
 from mime.running.job import RunInterrupted as RunInterrupted
 from mime.running.simulation import Simulation as Simulation
 from mime.running.trajectory import Trajectory as Trajectory

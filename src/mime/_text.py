@@ -61,8 +61,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def warn_user(warning: Warning) -> None:
-    """Issue a warning that points at the caller's code, not at ours or at equinox's wrappers."""
+    """Issue a warning that points at the caller's code, not at ours or at what wraps it."""
     level, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("mime", "equinox"):
+    ours = ("mime", "equinox", "jaxtyping")
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ours:
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)

@@ -166,7 +166,8 @@ def _write(scenario: Scenario, outcome: Outcome, folder: Path, command: str) -> 
     for index, (_, png) in enumerate(outcome.plots, 1):
         write_bytes(folder / f"plot_{index}.png", png)
     graph = _picture("graph", partial(draw_graph, scenario), outcome.failures)
+    limits = outcome.trajectory.warnings
     report = write_report(
-        scenario, outcome.figures, outcome.plots, graph, command, outcome.failures
+        scenario, outcome.figures, outcome.plots, graph, command, outcome.failures, limits
     )
     write_bytes(folder / REPORT, report.encode())

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime._text import brief, nearest, quoted
+from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import replace_value
+from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
@@ -87,6 +88,18 @@ class Node(Parameterised):
     def observable_fields(self) -> list[str]:
         """Names of the state's fields that a run records unless told otherwise."""
         return self.state_fields()
+
+    def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """What is wrong with fields of a state to start from; override it. Skip traced values."""
+        yield from ()
+
+    def monitors(self) -> Mapping[str, Monitor]:
+        """Values that should stay within limits, by name; a run says which of them did not."""
+        return {}
+
+    def value_warnings(self) -> Iterator[Warning]:
+        """What a user should know of values that are allowed; override it. Skip traced values."""
+        yield from ()
 
     @property
     def label(self) -> str:
@@ -194,6 +207,8 @@ class Node(Parameterised):
     def __check_init__(self) -> None:
         if found := list(self.problems()):
             raise ParameterError(self.label, found)
+        for warning in self.value_warnings():
+            warn_user(warning)
 
 
 class _CompiledMethod:

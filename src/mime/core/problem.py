@@ -82,6 +82,10 @@ def listed(head: str, problems: Iterable[Problem], bullet: str = "  - ") -> str:
     return "\n".join(kept)
 
 
+class StabilityWarning(UserWarning):
+    """A node's timestep is longer than its integrator is stable at."""
+
+
 class ParameterError(ProblemError):
     """Parameters that no such element can have; places are names of parameters."""
 

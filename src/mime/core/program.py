@@ -177,6 +177,9 @@ class Program(eqx.Module):
                         f"initial state: {node}.{field} is not finite, got {brief(value)}",
                         place=place,
                     )
+            for problem in self.nodes[node].state_problems(fields):
+                place = ("state", node, *problem.place)
+                raise InputError(f"initial state: {node}.{problem}", place=place)
         return {node: dict(fields) for node, fields in (initial or {}).items()}
 
 

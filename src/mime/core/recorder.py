@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from mime._text import nearest, quoted
 from mime.core.arguments import texts
+from mime.core.monitor import look
 from mime.core.node import Node, traced_fluxes
 from mime.core.problem import InputError
 from mime.core.step import SimulationState
@@ -41,6 +42,8 @@ class Recorder:
     """Read them off the state after a step, its fluxes and its inputs."""
     of_inputs: Callable[[SimulationState, Any], Outputs]
     """Compute them from the state and the watched inputs: steps between need no fluxes."""
+    watch: Callable[[StepResult], StepResult]
+    """Look at the nodes' monitors after a step: the result with what is then seen of them."""
 
     def keep(self, result: StepResult) -> tuple[SimulationState, dict[str, Any]]:
         """The state, and the inputs that `of_inputs` will ask for."""
@@ -74,7 +77,14 @@ def recorder(nodes: Mapping[str, Node], wiring: Wiring, selection: Selection) ->
             )
         return observe(nodes, selection, state, fluxes, inputs)
 
-    return Recorder(watched, of_step, of_inputs)
+    def watch(result: StepResult) -> StepResult:
+        state, fluxes, inputs = result
+        if not state.seen:
+            return result
+        seen = look(nodes, state.seen, state.nodes, inputs, state.step)
+        return dataclasses.replace(state, seen=seen), fluxes, inputs
+
+    return Recorder(watched, of_step, of_inputs, watch)
 
 
 def select(nodes: Mapping[str, Node], groups: Sequence[str], record: Recorded) -> Selection:

@@ -9,6 +9,7 @@ from jaxtyping import Array, Int
 
 from mime._text import nearest, quoted
 from mime.core.coupling import CouplingReport, fixed_point
+from mime.core.monitor import SeenByNode
 from mime.core.node import Node, State, traced_fluxes, traced_update
 from mime.core.wiring import CouplingGroup, Wiring
 
@@ -22,6 +23,8 @@ class SimulationState(eqx.Module):
     held: dict[str, State]
     """Fluxes that outlive their step: of slow nodes, of delayed and of coupled edges."""
     coupling: dict[str, CouplingReport]
+    seen: SeenByNode = eqx.field(default_factory=dict)
+    """What a run has seen of the nodes' monitors; empty outside of runs, and where none has any."""
 
     def of(self, node: str) -> State:
         """The state of one node."""
@@ -49,7 +52,7 @@ def advance(
         name: {field: step.fluxes[name][field] for field in kept}
         for name, kept in state.held.items()
     }
-    after = SimulationState(state.step + 1, step.nodes, held, step.reports)
+    after = SimulationState(state.step + 1, step.nodes, held, step.reports, state.seen)
     return after, step.fluxes, step.inputs
 
 

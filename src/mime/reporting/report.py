@@ -12,6 +12,7 @@ import numpy as np
 
 import mime
 from mime.core.address import find
+from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
 from mime.reporting.numbers import figure_cells, number
 from mime.running.recording import parameter_values
@@ -79,6 +80,7 @@ def write_report(
     graph: bytes | None,
     command: str,
     failures: Sequence[str] = (),
+    limits: Sequence[LimitExceeded] = (),
 ) -> str:
     """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it.
 
@@ -91,6 +93,12 @@ def write_report(
             [*figure_cells(figure), _verdict(figure) if figure.limits else ""] for figure in figures
         ]
         parts += ["<h2>Figures of merit</h2>", table(["figure", "value", "limits", ""], rows, [1])]
+    if limits:
+        rows = [
+            [w.node, f"{w.what} {w.entry}".strip(), *_values(w), f"{w.time_s:g} s"] for w in limits
+        ]
+        headings = ["node", "", "largest", "limit", "first beyond it at"]
+        parts += ["<h2>Beyond their limits</h2>", table(headings, rows, [2, 3])]
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
     parts += [f"<p>{escape(words)}</p>" for words in failures]
     if graph is not None:
@@ -115,6 +123,10 @@ def write_report(
 
 def _verdict(figure: FigureOfMerit) -> str:
     return "ok" if figure.ok else "outside its limits" if figure.reached else "unfinished"
+
+
+def _values(found: LimitExceeded) -> tuple[str, str]:
+    return with_unit(found.value, found.unit), with_unit(found.limit, found.unit)
 
 
 def versions() -> dict[str, str]:

@@ -1,5 +1,6 @@
 """A batch under way: many variants of a graph in one program, on all cores."""
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 
@@ -8,11 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime._text import warn_user
+from mime.core.monitor import SeenByNode, exceeded, unseen
 from mime.core.program import ConvergenceWarning, Program
 from mime.core.recorder import Selection
 from mime.core.step import SimulationState
 from mime.running.batch_programs import batch_program, fields_of, walk_member
 from mime.running.divergence import first_bad, members_finite, watched
+from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
@@ -39,7 +42,13 @@ class BatchJob:
     """One batch under way: equal blocks of members, one per thread, in chunks of time."""
 
     def __init__(
-        self, variants: Variants, selection: Selection, steps: int, every: int, threads: int | None
+        self,
+        variants: Variants,
+        selection: Selection,
+        steps: int,
+        every: int,
+        threads: int | None,
+        watch: bool = False,
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
         self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
@@ -47,12 +56,22 @@ class BatchJob:
         kind = batch_program(variants.shared)
         self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
         self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
+        for block in self.blocks if watch else []:
+            block.state = dataclasses.replace(block.state, seen=self._unseen(block))
         self.axes = tuple(
             (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
         )
         self.compiled = kind.compiled.of(variants.shared)
 
-    def finish(self, progress: Progress) -> Trajectory:
+    def _unseen(self, block: Block) -> SeenByNode:
+        """For each member of a block, its axis last."""
+        size = jax.tree.leaves(block.state.nodes)[0].shape[-1]
+        return jax.tree.map(
+            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)),
+            unseen(self.variants.shared.nodes),
+        )
+
+    def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all blocks to the end, side by side."""
         length = self.cuts[0].stop - self.cuts[0].start
         size = length * self.sample_bytes
@@ -69,7 +88,9 @@ class BatchJob:
                 done += records * stride
                 pace.made(records * stride)
                 bar(done)
-        return self._trajectory()
+        trajectory = self._trajectory()
+        tell_of_limits(trajectory, strict)
+        return trajectory
 
     def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
         before = block.state
@@ -138,7 +159,16 @@ class BatchJob:
         diverged = dict(sorted(diverged.items()))
         _warn(program, diverged, stacked, size)
         return Trajectory(
-            times, fields, units, descriptions, parameters, tuple(varied), size, stacked, diverged
+            times,
+            fields,
+            units,
+            descriptions,
+            parameters,
+            tuple(varied),
+            size,
+            dataclasses.replace(stacked, seen={}),
+            diverged,
+            tuple(exceeded(program.nodes, stacked.seen, program.timestep)),
         )
 
 

@@ -90,9 +90,9 @@ def _step_of_all(
     return one
 
 
-def fields_of(state: SimulationState) -> tuple[Any, Any, Any]:
+def fields_of(state: SimulationState) -> tuple[Any, Any, Any, Any]:
     """All of a state that has a batch axis."""
-    return state.nodes, state.held, state.coupling
+    return state.nodes, state.held, state.coupling, state.seen
 
 
 def _lanes(
@@ -120,10 +120,23 @@ def _lanes(
 
         return observed
 
+    def watch(result: StepResult) -> StepResult:
+        state, fluxes, given = result
+        if not state.seen:
+            return result
+
+        def member(parameters: Any, fields: Any, given: Any) -> Any:
+            nodes = shared.with_parameters(parameters).nodes
+            its = recorder(nodes, shared.wiring, buffer.selection)
+            return its.watch((SimulationState(state.step, *fields), {}, given))[0].seen
+
+        seen = jax.vmap(member, in_axes=-1, out_axes=-1)(parameters, fields_of(state), given)
+        return dataclasses.replace(state, seen=seen), fluxes, given
+
     watched = recorder(shared.nodes, shared.wiring, buffer.selection).watched
     return run_chunk(
         _step_of_all(shared, parameters, signals, start, axes),
-        Recorder(watched, of_members("of_step"), of_members("of_inputs")),
+        Recorder(watched, of_members("of_step"), of_members("of_inputs"), watch),
         poison_of(signals, member_axis=True),
         state,
         samples,

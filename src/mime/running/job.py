@@ -1,5 +1,6 @@
 """One run under way: chunks short enough for a person, checkpoints, and a clear end."""
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from mime._text import Travels
+from mime._text import Travels, warn_user
+from mime.core.monitor import exceeded, unseen
 from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
@@ -30,6 +32,8 @@ from mime.running.trajectory import Divergence, Trajectory
 from mime.xla.folding import jit_folding
 
 _BUFFER_BYTES = 2**23
+MOST_LINES = 8
+"""Limits that a warning names; `trajectory.warnings` has them all."""
 _FEWEST_RECORDS, _MOST_RECORDS = 2**10, 2**17
 
 
@@ -45,12 +49,37 @@ class DivergenceError(Travels, FloatingPointError):
         )
 
 
+class LimitWarning(UserWarning):
+    """Values went beyond their limits in a run; `trajectory.warnings` holds them."""
+
+
+class LimitError(Travels, ValueError):
+    """The same with `strict=True`. `trajectory` holds the whole run."""
+
+    def __init__(self, message: str, trajectory: Trajectory):
+        self.trajectory = trajectory
+        super().__init__(message)
+
+
 class RunInterrupted(Travels, KeyboardInterrupt):
     """The user stopped a run. `trajectory` holds what was computed until then."""
 
     def __init__(self, what: str, trajectory: Trajectory, advice: str = ""):
         self.what, self.trajectory = what, trajectory
         super().__init__(f"{what}; {advice}" if advice else what)
+
+
+def tell_of_limits(trajectory: Trajectory, strict: bool) -> None:
+    """One warning, or one error, for all limits that a run or a batch passed."""
+    if not trajectory.warnings:
+        return
+    lines = [str(found) for found in trajectory.warnings[:MOST_LINES]]
+    if (rest := len(trajectory.warnings) - MOST_LINES) > 0:
+        lines.append(f"and {rest} more in trajectory.warnings")
+    message = "\n".join(lines)
+    if strict:
+        raise LimitError(message, trajectory)
+    warn_user(LimitWarning(message))
 
 
 class Job:
@@ -64,8 +93,10 @@ class Job:
         selection: Selection,
         steps: int,
         every: int,
+        watch: bool = True,
     ):
         self.program, self.signals, self.selection = program, signals, selection
+        start = dataclasses.replace(start, seen=unseen(program.nodes) if watch else {})
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
@@ -106,7 +137,7 @@ class Job:
                 )
         self._save()
 
-    def finish(self, progress: Progress) -> Trajectory:
+    def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run to the end, in chunks short enough for a person to see and to stop."""
         pace, saved = Pace(), time.monotonic()
         with progress_bar(self.steps, self.done, progress) as bar:
@@ -125,7 +156,9 @@ class Job:
                 raise RunInterrupted(what, self._trajectory(), advice) from None
         self._save()
         warn_of_failures(self.program, self.state, self.start)
-        return self._trajectory()
+        trajectory = self._trajectory()
+        tell_of_limits(trajectory, strict)
+        return trajectory
 
     def _next_chunk(self, pace: Pace) -> None:
         records, stride, complete = pace.plan(
@@ -184,7 +217,8 @@ class Job:
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=self.state,
+            final_state=dataclasses.replace(self.state, seen={}),
+            warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
         )
 
 

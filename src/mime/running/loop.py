@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from mime.core.program import Step
-from mime.core.recorder import Outputs, Recorder, Selection
+from mime.core.recorder import Outputs, Recorder, Selection, StepResult
 from mime.core.step import SimulationState
 
 
@@ -51,13 +51,16 @@ def run_chunk(
     """
     empty = recorder.no_inputs(step, state)
 
+    def watched(state: SimulationState) -> StepResult:
+        return recorder.watch(step(state))
+
     def sample_after(state: SimulationState, sum_: Array) -> tuple[SimulationState, Array, Outputs]:
         if buffer.every_step:
-            state, fluxes, given = step(state)
+            state, fluxes, given = watched(state)
             return state, sum_ + poison(state, given), recorder.of_step(state, fluxes, given)
 
         def between(_: Array, carry: Any) -> Any:
-            result = step(carry[0])
+            result = watched(carry[0])
             return *recorder.keep(result), carry[2] + poison(result[0], result[2])
 
         state, given, sum_ = jax.lax.fori_loop(0, samples.stride, between, (state, empty, sum_))

@@ -42,6 +42,8 @@ class Simulation(Program):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_seconds: float = 30.0,
         resume: bool = False,
+        watch: bool = True,
+        strict: bool = False,
     ) -> Trajectory:
         """Run for `duration` seconds (or a number of `steps`): the recorded fields over time.
 
@@ -53,6 +55,9 @@ class Simulation(Program):
                          a function `(steps done, steps in all)` after every chunk
         checkpoint       file to keep the run's progress in, at least every `checkpoint_seconds`
         resume           go on from that file; the result is the undisturbed run's, bit for bit
+        watch            look after every step whether joints and motors keep their limits; what
+                         went beyond is a `LimitWarning`, and in `trajectory.warnings`
+        strict           watch, and make that a `LimitError`
 
         Raises `DivergenceError` at the first value that is not finite, with what was computed
         before.
@@ -69,14 +74,14 @@ class Simulation(Program):
             else self.init_state(initial_state)
         )
         warn_if_forked()
-        job = Job(self, start, signals, selection, steps, every)
+        job = Job(self, start, signals, selection, steps, every, watch or strict)
         if checkpoint is not None:
             file = Path(instance("checkpoint", checkpoint, str, os.PathLike))
             seconds = real("checkpoint_seconds", checkpoint_seconds, "s", least=0)
             job.attach(file, bool(resume), seconds)
         elif resume:
             raise InputError("resume needs a checkpoint, the file to go on from", place=("resume",))
-        return job.finish(progress)
+        return job.finish(progress, strict)
 
     @in_own_precision
     def run_batch(
@@ -92,6 +97,8 @@ class Simulation(Program):
         every: SupportsIndex = 1,
         progress: Progress = True,
         threads: SupportsIndex | None = None,
+        watch: bool = False,
+        strict: bool = False,
     ) -> Trajectory:
         """Run many variants at once, on all cores: a trajectory with a leading member axis.
 
@@ -103,6 +110,8 @@ class Simulation(Program):
         record, every    as in `run`; with `record=()` only the final state is kept
         progress         as in `run`
         threads          one per core by default
+        watch, strict    as in `run`; a batch is not watched unless it is asked for, since that can
+                         make a step of an arm a quarter slower
 
         A member that leaves the finite numbers is reported by index (`trajectory.diverged`, and a
         `DivergenceWarning`); the others are what they would be without it. Equals member-by-member
@@ -121,7 +130,8 @@ class Simulation(Program):
         check_finite(variants.signals)
         selection = self.select(record)
         warn_if_forked()
-        return BatchJob(variants, selection, steps, every, threads).finish(progress)
+        job = BatchJob(variants, selection, steps, every, threads, watch or strict)
+        return job.finish(progress, strict)
 
     def count_steps(
         self, duration: SupportsFloat | None, steps: SupportsIndex | None = None

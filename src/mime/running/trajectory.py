@@ -11,6 +11,7 @@ import numpy as np
 
 from mime._files import write_atomically
 from mime._text import nearest, quoted
+from mime.core.monitor import LimitExceeded
 from mime.core.step import SimulationState
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
     """The whole state after the last step (not saved to files); a batch's is stacked by member."""
     diverged: Mapping[int, Divergence] = dataclasses.field(default_factory=dict)
     """Members of a batch that left the finite numbers, by index."""
+    warnings: tuple[LimitExceeded, ...] = ()
+    """Limits of joints and motors that the run passed: which, by how much, when first."""
 
     def __getitem__(self, node: str) -> Mapping[str, np.ndarray]:
         if node not in self.fields:
@@ -108,6 +111,8 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
             attributes["diverged"] = json.dumps(
                 {index: dataclasses.astuple(where) for index, where in self.diverged.items()}
             )
+        if self.warnings:
+            attributes["warnings"] = json.dumps([dataclasses.astuple(w) for w in self.warnings])
         return xarray.Dataset(variables, coordinates, attributes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -202,7 +207,7 @@ def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
             parameters.setdefault(node, {})[parameter] = coordinate.values
             varied.append((node, parameter))
     for name, value in dataset.attrs.items():
-        if name not in ("format", "diverged"):
+        if name not in ("format", "diverged", "warnings"):
             node, parameter = _split_parameter(name, fields)
             decoded = json.loads(value) if isinstance(value, str) else value
             parameters.setdefault(node, {})[parameter] = np.asarray(decoded)
@@ -216,6 +221,9 @@ def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
         tuple(varied),
         dataset.sizes.get("member"),
         diverged={int(index): Divergence(*entry) for index, entry in where.items()},
+        warnings=tuple(
+            LimitExceeded(*entry) for entry in json.loads(dataset.attrs.get("warnings", "[]"))
+        ),
     )
 
 

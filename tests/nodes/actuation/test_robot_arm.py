@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime import GraphManager, ParameterError
+from mime import GraphManager, InputError, ParameterError
 from mime.control.kinematics import (
     forward_dynamics,
     frame_jacobian,
@@ -330,7 +330,7 @@ def test_a_batch_of_masses_equals_single_runs(planar):
     [
         ({"end_effector_link_name": "link_9"}, "end_effector_link_name names no link 'link_9'"),
         ({"joint_limits": "bounce"}, "joint_limits must be one of 'stop', 'clip', 'spring'"),
-        ({"integrator": "rk4"}, "integrator must be one of"),
+        ({"integrator": "euler"}, "integrator must be one of"),
         ({"joint_friction_n_m_s": [0.1, 0.1]}, r"joint_friction_n_m_s must have shape \(3,\)"),
         ({"joint_friction_n_m_s": [-0.1, 0.0, 0.0]}, "joint_friction_n_m_s must be >= 0"),
         ({"base_pose_world": (0, 0, 0, 2, 0, 0, 0)}, "unit quaternion"),
@@ -344,3 +344,25 @@ def test_bad_parameters_are_refused(planar, options, message):
     arguments = {"end_effector_link_name": "link_3", **options}
     with pytest.raises(ParameterError, match=message):
         RobotArmNode("arm", DT, planar, **arguments)
+
+
+def test_a_start_outside_the_limits_is_refused_with_what_it_is_in_degrees(desktop):
+    graph = GraphManager()
+    graph.add_node(arm(desktop))
+    simulation = graph.compile()
+    name = desktop.joint_names[1]
+    with pytest.raises(InputError, match=f"joint '{name}' at 45 rad.*write 0.7854 rad") as error:
+        simulation.init_state({"arm": {"joint_angles": [0.0, 45.0, 0.0, 0.0, 0.0, 0.0]}})
+    assert error.value.problems[0].place == ("state", "arm", "joint_angles")
+    at_the_limit = np.asarray(desktop.joint_limits)[:, 1]
+    simulation.init_state({"arm": {"joint_angles": at_the_limit}})
+    with pytest.raises(InputError, match="at nan rad"):
+        simulation.init_state({"arm": {"joint_angles": np.full(6, np.nan)}})
+
+
+@pytest.mark.parametrize("leaf", ["masses", "coms", "inertias", "joint_limits", "gear_ratio"])
+def test_nan_in_a_tree_is_refused_by_name(planar, leaf):
+    broken = eqx.tree_at(lambda t: getattr(t, leaf), planar, np.nan * getattr(planar, leaf))
+    with pytest.raises(ParameterError) as error:
+        arm(broken)
+    assert ("tree", leaf) in [problem.place for problem in error.value.problems]

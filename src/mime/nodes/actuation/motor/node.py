@@ -1,12 +1,14 @@
 """MIME-NODE-100: a DC brushed motor."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.parameters import known
 from mime.core.pose import (
@@ -32,6 +34,7 @@ from mime.nodes.actuation.motor.drive import (
     terminal_voltage,
 )
 from mime.nodes.actuation.motor.parameters import MOTOR_META, MotorMeta, MotorParameters
+from mime.nodes.actuation.motor.stability import largest_stable_timestep, stability_warnings
 
 
 class MotorNode(MotorParameters):
@@ -217,6 +220,21 @@ class MotorNode(MotorParameters):
         J = self.inertia_kg_m2
         return J if self.gear is None else self.gear.inertia_on_output(J)
 
+    def monitors(self) -> dict[str, Monitor]:
+        """The temperature of a winding that has a largest one."""
+        highest = None if self.winding is None else self.winding.max_temperature_c
+        if highest is None:
+            return {}
+
+        def read(state: Any, inputs: Any) -> Any:
+            return state["winding_temperature"]
+
+        return {"temperature": Monitor(read, highest, "°C", "winding temperature")}
+
+    def value_warnings(self) -> Iterator[Warning]:
+        yield from stability_warnings(self)
+
+    largest_stable_timestep = largest_stable_timestep
     state_space = linear.state_space
     transfer_function = linear.transfer_function
     poles = linear.poles

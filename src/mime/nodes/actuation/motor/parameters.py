@@ -40,7 +40,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.0.0",
+    version="2.0.1",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -87,8 +87,9 @@ MOTOR_META = MotorMeta(
         "own fast rate.",
         "The PI's default gains suit a small rotor (J = 1e-4 kg·m², b = 0.01 N·m·s/rad).",
         "command_mode 'auto' takes a command of zero for none: 0 V coasts, it does not brake.",
-        "Semi-implicit Euler is of first order, and takes the back-EMF explicitly: with "
-        "dt > 2 J R / (kt ke) the voltage mode oscillates. integrator='exact' has no such limit.",
+        "Semi-implicit Euler is of first order, and takes the back-EMF and the PI explicitly: "
+        "beyond largest_stable_timestep(), about 2 J R / (kt ke) in voltage mode, it grows without "
+        "bound, and the node warns. integrator='exact' has no such limit.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
         "A gear has no backlash and no elasticity, and the same efficiency in both directions.",
@@ -97,16 +98,25 @@ MOTOR_META = MotorMeta(
         "mechanism's to compute.",
     ),
     validated_ranges=(
-        ValidatedRange("inertia_kg_m2", 1e-7, 1e-2, "kg·m²", "lab scale to small servo motors"),
-        ValidatedRange("kt_n_m_per_a", 1e-3, 1.0, "N·m/A", "small brushed to NEMA 23 motors"),
-        ValidatedRange("commanded_velocity", 0.0, 500.0, "rad/s", "default PI to about 50 rad/s"),
-        ValidatedRange("timestep", 1e-7, 100.0, "s", "integrator 'exact'; 'semi_implicit' to 1e-3"),
+        ValidatedRange("inertia_kg_m2", 1e-7, 1e-2, "kg·m²", "at the timesteps below"),
+        ValidatedRange("kt_n_m_per_a", 1e-3, 1.0, "N·m/A", "at the timesteps below"),
+        ValidatedRange("commanded_velocity", 0.0, 500.0, "rad/s", "at the timesteps below"),
+        ValidatedRange(
+            "timestep",
+            1e-7,
+            100.0,
+            "s",
+            "integrator 'exact'; 'semi_implicit' below largest_stable_timestep() and to 1e-3: "
+            "voltage mode dt² kt ke < (2 L + R dt)(2 J + b dt), velocity mode "
+            "dt² Ki + 2 dt (Kp - b) < 4 J",
+        ),
     ),
     changelog=(
         ("1.0.0", "2026-11-15", "Three command modes, semi-implicit Euler, pose composition."),
         ("1.1.0", "2026-11-15", "Fixed modes, exact integrator, effects, data sheets, reaction."),
         ("1.2.0", "2026-11-16", "Driven shaft."),
         ("2.0.0", "2026-11-16", "Effects are values: `gear=Gear(ratio=20.0)`."),
+        ("2.0.1", "2026-11-16", "`largest_stable_timestep`, a warning beyond it; ranges as run."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -138,6 +148,7 @@ MOTOR_META = MotorMeta(
         Mapped("saturation: kt(i) / kt", f"{_MODULE}.magnetics.Saturation.factor"),
         Mapped("winding: T", f"{_MODULE}.thermal.Winding.next_temperature", "exact at constant i"),
         Mapped("limits", f"{_MODULE}.limits.Limits.torque"),
+        Mapped("largest stable dt", f"{_MODULE}.stability.largest_stable_timestep"),
         Mapped("A, B, C, D", f"{_MODULE}.MotorNode.state_space"),
     ),
 )

@@ -52,10 +52,10 @@ def rigid_acceleration(
     Springs act on both sides and cancel; what is left is what drives the arm as a rigid one.
     """
     n, elastic = arm.num_joints, arm.elastic_joints
-    rigid, none = _rigid_joints(arm, q.dtype), np.zeros(3)
+    rigid, none = rigid_joints(arm, q.dtype), np.zeros(3)
     J = jnp.asarray(only(arm.tree.armature, elastic), q.dtype)
     of_rotors = spread(J * (only(qdd, elastic) - xdd), elastic, n)
-    of_links = rnea(_without_rotors(arm.tree, rigid), q, None, qdd, none)
+    of_links = rnea(without_rotors(arm.tree, rigid), q, None, qdd, none)
     return jnp.asarray(forward_dynamics(arm.tree, q, np.zeros(n), of_links + of_rotors, none))
 
 
@@ -76,7 +76,7 @@ def _series_elastic(
         only(tau, elastic),
         h,
     )
-    rigid = _rigid_joints(arm, dtype)
+    rigid = rigid_joints(arm, dtype)
     diagonal = spread(springs.diagonal, elastic, n)
     if friction is not None:
         diagonal = diagonal + rigid * friction
@@ -85,7 +85,7 @@ def _series_elastic(
     if arm.joint_limits == "spring":
         push, stiffness = forces.soft_stops(arm, q, qd, dt)
         tau_link, diagonal = tau_link + push, diagonal + stiffness
-    links = _without_rotors(arm.tree, rigid)
+    links = without_rotors(arm.tree, rigid)
     gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
@@ -142,12 +142,12 @@ def _motion(state: State) -> tuple[Array, Array, Array, Array]:
     )
 
 
-def _rigid_joints(arm: RobotArmParameters, dtype: Any) -> Float[np.ndarray, " n"]:
+def rigid_joints(arm: RobotArmParameters, dtype: Any) -> Float[np.ndarray, " n"]:
     """1 at rigid joints, 0 at elastic ones."""
     return np.array([j not in arm.elastic_joints for j in range(arm.num_joints)], dtype)
 
 
-def _without_rotors(tree: KinematicTree, rigid: Float[np.ndarray, " n"]) -> KinematicTree:
+def without_rotors(tree: KinematicTree, rigid: Float[np.ndarray, " n"]) -> KinematicTree:
     """The tree with an armature at rigid joints only: an elastic joint's rotor spins apart."""
     return eqx.tree_at(lambda t: t.rotor_inertia, tree, tree.rotor_inertia * rigid)
 

@@ -15,11 +15,12 @@ from mime.control.kinematics import (
     link_world_poses,
     mass_matrix,
 )
+from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.spec import LABORATORY, Input, Mapped, NodeMeta, Output, ValidatedRange
-from mime.nodes.actuation.robot_arm import elastic, forces
-from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+from mime.nodes.actuation.robot_arm import elastic, forces, integrators, stops
+from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
 
 _KINEMATICS = "mime.control.kinematics"
@@ -27,7 +28,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.2.0",
+    version="1.3.0",
     stability="experimental",
     summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
     equations=(
@@ -45,8 +46,10 @@ ROBOT_ARM_META = NodeMeta(
         r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
-        "Limits: 'stop' clips the position and zeroes the velocity into the wall, 'clip' keeps it, "
-        "'spring' is a compliant stop taken implicitly",
+        r"\text{midpoint, gauss4, rk4:} \quad p' = w,\; w' = a(p, w) \text{ by Gauss' collocation "
+        r"(1 and 2 stages) or Runge and Kutta's scheme}",
+        r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
+        r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a soft stop)}",
     ),
     assumptions=(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
@@ -60,7 +63,11 @@ ROBOT_ARM_META = NodeMeta(
     ),
     limitations=(
         "No contact: links pass through each other and through the world.",
-        "Semi-implicit Euler is first order in the timestep.",
+        "Semi-implicit Euler, the default, is first order in the timestep, and the energy of a "
+        "frictionless arm drifts; integrator 'gauss4' keeps it.",
+        "'midpoint', 'gauss4' and 'rk4' take no dry friction, and springs or friction that are "
+        "stiff for the step make them diverge: the stages are found by 6 fixed-point iterations.",
+        "A hard stop is hit at the end of a step; all stops of an arm share one restitution.",
         "A spring whose swing the step does not resolve stays stable and right in the mean; with "
         "'midpoint' its swing is slowed and hardly damped, with 'backward_euler' it dies out.",
         "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
@@ -81,6 +88,12 @@ ROBOT_ARM_META = NodeMeta(
             "Wrenches and poses at a link's own inertial origin where fixed "
             "links were merged into it (before: at the centre of the merged body).",
         ),
+        (
+            "1.3.0",
+            "2026-11-16",
+            "A blow at a stop goes through the whole arm; integrators midpoint, gauss4, rk4; "
+            "monitors of effort, velocity and position limits.",
+        ),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
     "of the tool that it carries.",
@@ -90,6 +103,10 @@ ROBOT_ARM_META = NodeMeta(
         "Springer.",
         "[@Sciavicco2000] Sciavicco, L., Siciliano, B. (2000). Modelling and Control of Robot "
         "Manipulators. Springer. Wrenches by the Jacobian's transpose.",
+        "[@Moreau1988] Moreau, J. J. (1988). Unilateral contact and dry friction in finite freedom "
+        "dynamics. Springer.",
+        "[@Hairer2006] Hairer, E., Lubich, C., Wanner, G. (2006). Geometric Numerical Integration. "
+        "Springer.",
         "[@Annin2024AR4] Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
     ),
     implementation=(
@@ -100,6 +117,9 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
         Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
+        Mapped("p', w'", f"{_NODE}.integrators.gauss_step", "midpoint, gauss4"),
+        Mapped("p', w' (rk4)", f"{_NODE}.integrators.rk4_step"),
+        Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
@@ -194,25 +214,15 @@ class RobotArmNode(RobotArmParameters):
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """(M + dt f) q̈ = tau_cmd - f q̇ - c - g + Jᵀ F;    q̇' = q̇ + dt q̈,    q' = q + dt q̇'"""
-        if self.elastic_joints:
+        if self.integrator in HIGHER_ORDER:
+            new = self._step_of_higher_order(state, boundary_inputs, dt)
+        elif self.elastic_joints:
             new = self._elastic_step(state, boundary_inputs, dt)
         else:
             new = self._rigid_step(state, boundary_inputs, dt)
         if self.joint_limits == "spring":
             return new
-        q, qd = new["joint_angles"], new["joint_velocities"]
-        lower, upper = forces.limits(self, q.dtype)
-        if self.joint_limits == "stop":
-            into_wall = ((q <= lower) & (qd < 0)) | ((q >= upper) & (qd > 0))
-            qd = jnp.where(into_wall, 0, qd)
-        stopped = {"joint_angles": jnp.clip(q, lower, upper), "joint_velocities": qd}
-        if not self.elastic_joints:
-            return stopped
-        # The stop holds the link, not the rotor behind its spring.
-        x_moved, xd_moved = (only(stopped[k] - new[k], self.elastic_joints) for k in stopped)
-        x, xd = new["joint_deflections"], new["joint_deflection_velocities"]
-        stopped |= {"joint_deflections": x + x_moved, "joint_deflection_velocities": xd + xd_moved}
-        return stopped
+        return stops.stopped(self, new) if self.joint_limits == "stop" else stops.held(self, new)
 
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
@@ -256,18 +266,63 @@ class RobotArmNode(RobotArmParameters):
             "joint_deflection_velocities": xd + dt * xdd,
         }
 
+    def _step_of_higher_order(self, state: State, inputs: Values, dt: Any) -> State:
+        """A step of `integrators`, with the inputs held and positions and velocities as vectors."""
+        n = self.num_joints
+        names = list(self.state_spec())
+        positions, velocities = names[::2], names[1::2]
+
+        def a(p: Array, w: Array) -> Array:
+            now = dict(zip(positions, (p[:n], p[n:]), strict=False))
+            now |= dict(zip(velocities, (w[:n], w[n:]), strict=False))
+            return jnp.concatenate(self.accelerations(now, inputs))
+
+        p, w = (jnp.concatenate([state[k] for k in half]) for half in (positions, velocities))
+        if self.integrator == "rk4":
+            p, w = integrators.rk4_step(a, (p, w), dt)
+        else:
+            p, w = integrators.gauss_step(self.integrator, a, (p, w), dt)
+        new = dict(zip(positions, (p[:n], p[n:]), strict=False))
+        return new | dict(zip(velocities, (w[:n], w[n:]), strict=False))
+
+    def monitors(self) -> dict[str, Monitor]:
+        """The URDF's limits: velocities, commands that are not saturated, travel at soft stops."""
+        tree, found = self.tree, {}
+
+        def add(what: str, unit: str, limit: Any, read: Any) -> None:
+            finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
+            if len(joints := np.flatnonzero(finite)):
+                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+                found[what] = Monitor(
+                    lambda s, u: read(s, u)[joints], limit[joints], unit, what, entries
+                )
+
+        def beyond(s: State, u: Values) -> Array:
+            lower, upper = forces.limits(self, s["joint_angles"].dtype)
+            return jnp.maximum(s["joint_angles"] - upper, lower - s["joint_angles"])
+
+        speed, torque = "joint_velocities", "commanded_joint_torques"
+        add("velocity", "rad/s", tree.velocity_limits, lambda s, u: jnp.abs(s[speed]))
+        if not self.saturate_effort:
+            add("commanded torque", "N·m", tree.effort_limits, lambda s, u: jnp.abs(u[torque]))
+        if self.joint_limits == "spring":
+            add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
+        return found
+
     def accelerations(
         self, state: State, boundary_inputs: Values | None = None
     ) -> tuple[Float[Array, " n"], Float[Array, " e"]]:
         """q̈ (N,) and ẍ (E,) at this instant, in rad/s²: the arm's equations without a timestep.
 
-        For an integrator of your own. Dry friction and stops act over steps and are not in it.
+        For an integrator of your own. Dry friction and hard stops act over steps and are not in it.
         """
         inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
         if self.elastic_joints:
             return elastic.accelerations(self, state, inputs, 0.0, 0.0)
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        if self.joint_limits == "spring":
+            tau = tau + forces.soft_stops(self, q, qd, 0.0)[0]
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
         qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches)
         return jnp.asarray(qdd), jnp.zeros(0, q.dtype)

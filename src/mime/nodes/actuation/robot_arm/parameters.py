@@ -26,6 +26,8 @@ _OF_LINKS = {
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
 }
+_NUMBERS = ("coms", "inertias", "joint_limits", "effort_limits", "velocity_limits", "gear_ratio")
+"""Of a tree, beside masses and rotors, which must not be negative either."""
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
     "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
@@ -37,6 +39,13 @@ _OF_SPRINGS = {
     "damping_n_m_s": ("joint_stiffness_damping_n_m_s", "N·m·s/rad"),
     "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
 }
+
+
+_ROUNDING_RAD = 1e-6
+"""A start at a limit that was written with seven digits, or in single precision."""
+
+HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
+"""Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
 
 
 class RobotArmParameters(Node):
@@ -66,11 +75,14 @@ class RobotArmParameters(Node):
         "N·m/rad", above=0.0, doc="of the compliant stops, with joint_limits='spring'"
     )
     limit_damping_n_m_s: Any = parameter("N·m·s/rad", at_least=0.0, doc="of these stops")
+    stop_restitution: Any = parameter(
+        "", at_least=0.0, at_most=1.0, folds=True, doc="e of every hard stop; 0: the joint stays"
+    )
     end_effector_link_name: str = option()
     elastic_joints: tuple[int, ...] = option()
     """Which of the N joints have a spring, in order. The rest are rigid."""
     joint_limits: str = option(choices=("stop", "clip", "spring"))
-    integrator: str = option(choices=("implicit", "explicit"))
+    integrator: str = option(choices=("implicit", "explicit", *HIGHER_ORDER))
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
@@ -95,6 +107,7 @@ class RobotArmParameters(Node):
         joint_model: str = "sea",
         inserted_inertia_kg_m2: Any = None,
         joint_limits: str = "stop",
+        stop_restitution: float = 0.0,
         limit_stiffness_n_m_per_rad: float = 1e4,
         limit_damping_n_m_s: float = 1e2,
         integrator: str = "implicit",
@@ -117,8 +130,11 @@ class RobotArmParameters(Node):
         joint_stiffness_damping_n_m_s  damper beside it, default 0
         joint_model             "sea": exact; "inserted_body": each spring on an extra body, a ball
                                 of `inserted_inertia_kg_m2`, as engines without transmissions do
-        joint_limits            "stop": the joint stops; "clip": the velocity is kept; "spring"
-        integrator              "implicit" or "explicit" viscous friction
+        joint_limits            "stop": a wall; "clip": the velocity is kept; "spring": a soft wall
+        stop_restitution        speed after over speed before a hit: one value for the whole arm
+        integrator              semi-implicit Euler with "implicit" (default) or "explicit" viscous
+                                friction; or "midpoint" (order 2) and "gauss4" (order 4), whose
+                                energy error stays bounded, or "rk4"
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
@@ -147,6 +163,8 @@ class RobotArmParameters(Node):
         coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
         if coulomb is None and np.any(np.asarray(dry)):
             coulomb = dry
+        if integrator in HIGHER_ORDER and coulomb is not None and not np.any(coulomb):
+            coulomb = None
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
@@ -181,6 +199,7 @@ class RobotArmParameters(Node):
         self.limit_stiffness_n_m_per_rad = limit_stiffness_n_m_per_rad if springs else None
         self.limit_damping_n_m_s = limit_damping_n_m_s if springs else None
         self.joint_limits, self.integrator = joint_limits, integrator
+        self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
 
@@ -211,6 +230,24 @@ class RobotArmParameters(Node):
             "joint": entries(tree.joint_names, _OF_JOINTS) | entries(elastic, _OF_SPRINGS),
         }
 
+    def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
+        """A start outside of the limits, where a step would move it onto them."""
+        q, limits = given.get("joint_angles"), self.tree.joint_limits
+        if q is None or self.joint_limits == "spring" or not known(limits, *jax.tree.leaves(q)):
+            return
+        lower, upper = np.asarray(limits, float).T
+        for j, angle in enumerate(np.asarray(q, float)):
+            low, high = lower[j] - _ROUNDING_RAD, upper[j] + _ROUNDING_RAD
+            if not low <= angle <= high:
+                meant = float(np.radians(angle))
+                degrees = f"If {angle:g} is in degrees, write {meant:.5g} rad"
+                yield Problem(
+                    ("joint_angles",),
+                    f"starts joint {self.tree.joint_names[j]!r} at {angle:g} rad, outside its "
+                    f"limits {lower[j]:g} to {upper[j]:g} rad",
+                    degrees if low <= meant <= high else "Start within them, or override them",
+                )
+
     def value_problems(self) -> Iterator[Problem]:
         for label in ("base_pose_world", "end_effector_offset_in_link"):
             pose = getattr(self, label)
@@ -223,10 +260,18 @@ class RobotArmParameters(Node):
             joint = tree.joint_names[int(np.argmax(lower > upper))]
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
+        for label in _NUMBERS:
+            if known(values := getattr(tree, label)) and np.isnan(np.asarray(values)).any():
+                yield Problem(("tree", label), "must be numbers, got NaN")
         for label in ("masses", "rotor_inertia"):
             values = getattr(tree, label)
             if known(values) and not np.all(np.asarray(values) >= 0):
                 yield Problem(("tree", label), f"must be >= 0, got {values}")
+        if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
+            message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
+            message += " found over the default's step"
+            hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
+            yield Problem(("coulomb_friction_n_m",), message, hint)
         yield from self._spring_problems()
 
     def _spring_problems(self) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ import mime
 from mime.core.address import find
 from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
-from mime.reporting.numbers import figure_cells, number
+from mime.reporting.numbers import figure_cells, number, with_unit
 from mime.running.recording import parameter_values
 from mime.scenarios.merits import FigureOfMerit
 from mime.scenarios.node_types import arguments_of

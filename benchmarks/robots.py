@@ -49,12 +49,7 @@ class Robot:
         graph = GraphManager()
         graph.add_node(
             RobotArmNode(
-                "arm",
-                DT,
-                self.tree,
-                self.tip,
-                joint_friction_n_m_s=friction,
-                gravity_world=GRAVITY,
+                "arm", DT, self.tree, self.tip, joint_friction_n_m_s=friction, gravity_world=GRAVITY
             )
         )
         graph.add_external_input("arm", "commanded_joint_torques")

@@ -271,12 +271,7 @@ def test_a_trajectory_rests_in_each_waypoint_and_holds_the_last():
             "velocity_limits_rad_per_s",
             "must be one number or one for each of 3 joints",
         ),
-        (
-            (Q, V, A, [1.0, 0.0, 1.0]),
-            "j_max",
-            "jerk_limits_rad_per_s3",
-            "must be finite and > 0",
-        ),
+        ((Q, V, A, [1.0, 0.0, 1.0]), "j_max", "jerk_limits_rad_per_s3", "must be finite and > 0"),
     ],
 )
 def test_impossible_trajectories_are_refused_by_name(arguments, place, of_node, message):

@@ -242,16 +242,8 @@ HASTE = "\nacceleration_m_per_s2 = 100.0\njerk_m_per_s3 = 1e5"
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        (
-            "0.05, -0.34",
-            "0.95, -0.34",
-            "17: nodes.path.waypoints_m: ",
-        ),
-        (
-            "speed_m_per_s = 0.1",
-            f"speed_m_per_s = 9{HASTE}",
-            "16: nodes.path.speed_m_per_s: ",
-        ),
+        ("0.05, -0.34", "0.95, -0.34", "17: nodes.path.waypoints_m: "),
+        ("speed_m_per_s = 0.1", f"speed_m_per_s = 9{HASTE}", "16: nodes.path.speed_m_per_s: "),
         (
             '"node:path"',
             '"node:arm"',

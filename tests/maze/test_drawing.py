@@ -4,15 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from mime.maze import (
-    Maze,
-    draw,
-    fastest_route,
-    full_belief,
-    maze_text,
-    random_maze,
-    unknown_belief,
-)
+from mime.maze import Maze, draw, fastest_route, full_belief, maze_text, random_maze, unknown_belief
 
 mpl.use("Agg")
 

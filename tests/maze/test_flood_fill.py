@@ -24,9 +24,7 @@ from mime.maze.grid import STEPS
 
 fill = jax.jit(flood_fill)
 fill_many = jax.jit(jax.vmap(flood_fill))
-headings_many = jax.jit(
-    jax.vmap(next_heading, in_axes=(None, None, None, 0, 0)),
-)
+headings_many = jax.jit(jax.vmap(next_heading, in_axes=(None, None, None, 0, 0)))
 
 
 def scipy_distances(horizontal, vertical, targets):

@@ -6,15 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maze.samples import EMPTY_MZ, NUM, TEXT
-from mime.maze import (
-    EAST,
-    NORTH,
-    Maze,
-    maze_text,
-    random_maze,
-    read_maze,
-    write_maze,
-)
+from mime.maze import EAST, NORTH, Maze, maze_text, random_maze, read_maze, write_maze
 from mime.maze.formats import (
     FORMATS,
     format_maz,

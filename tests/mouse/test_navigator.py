@@ -25,17 +25,7 @@ from mime.maze import (
 from mime.maze.belief import OPEN, UNKNOWN, WALL
 from mime.mouse import Strategy, legs, navigator
 from mime.mouse.legs import CURVE, CURVE_LENGTH, PIVOT, REST, STRAIGHT
-from mime.mouse.navigator import (
-    CENTRE,
-    DONE,
-    EDGE,
-    RACE,
-    RETURN,
-    SEARCH,
-    STUCK,
-    TURNED,
-    World,
-)
+from mime.mouse.navigator import CENTRE, DONE, EDGE, RACE, RETURN, SEARCH, STUCK, TURNED, World
 
 N, CELL = 6, 0.18
 EXPLORING, RACING = SpeedProfile(0.5, 0.5, 4.0, 400.0), SpeedProfile(0.6, 2.0, 5.0, 400.0)

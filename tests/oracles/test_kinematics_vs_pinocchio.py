@@ -21,7 +21,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from compiling import QUICK
-from mime.control.kinematics.forward_dynamics import Problem, by_articulated_bodies
+from mime.control.kinematics.forward_dynamics import DynamicsInputs, by_articulated_bodies
 from mime.control.kinematics.recursion import UNROLLED_TORQUES
 
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
@@ -321,7 +321,7 @@ def check_articulated_bodies(tree):
     reference, n = Reference(tree), tree.num_joints
     rng = np.random.default_rng(4)
     compiled = jax.jit(
-        lambda *args: by_articulated_bodies(Problem(tree, *args, GRAVITY, F_ext, None))[0],
+        lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args, GRAVITY, F_ext, None))[0],
         compiler_options=QUICK,
     )
     qd, tau = 10.0 * rng.normal(size=(2, n))

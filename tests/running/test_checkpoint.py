@@ -104,10 +104,7 @@ def unfinished(tmp_path):
 
     with pytest.raises(KeyboardInterrupt, match="resume from"):
         graph().run(
-            steps=10_000,
-            inputs={"a": {"s": 1.0}},
-            checkpoint=path,
-            progress=stop_in_the_middle,
+            steps=10_000, inputs={"a": {"s": 1.0}}, checkpoint=path, progress=stop_in_the_middle
         )
     return path
 

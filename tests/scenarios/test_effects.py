@@ -54,10 +54,7 @@ def test_an_override_reaches_into_an_effect_and_can_give_one(write):
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        (
-            GEAR.replace("20", "-1"),
-            "motor.toml:19: nodes.rotor.gear.ratio: must be > 0, got -1",
-        ),
+        (GEAR.replace("20", "-1"), "motor.toml:19: nodes.rotor.gear.ratio: must be > 0, got -1"),
         (
             GEAR.replace("20", '"x"'),
             "motor.toml:19: nodes.rotor.gear.ratio: must be a number [1], got 'x'",

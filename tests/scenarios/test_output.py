@@ -69,11 +69,7 @@ def resistance(file):
 
 
 @pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("result.nc", set()),
-        ("report.html", {"result.nc", "plot_1.png"}),
-    ],
+    ("name", "written"), [("result.nc", set()), ("report.html", {"result.nc", "plot_1.png"})]
 )
 def test_a_disk_that_fills_up_leaves_whole_files_and_the_earlier_results(run, name, written):
     assert run() == (0, "")

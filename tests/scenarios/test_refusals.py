@@ -453,10 +453,7 @@ def test_an_error_without_problems_is_told_at_the_nodes_table(write, monkeypatch
         ),
         ("rotor", "--set rotor: must be NODE.PARAMETER=VALUE"),
         ("rotor.r_om=1", "--set rotor.r_om=1: nodes.rotor.r_om: MotorNode has no parameter 'r_om'"),
-        (
-            "simulation.seed=x",
-            "--set simulation.seed=x: simulation.seed: must be a whole number",
-        ),
+        ("simulation.seed=x", "--set simulation.seed=x: simulation.seed: must be a whole number"),
         ("rotor.r_ohm.x=1", "--set rotor.r_ohm.x=1: nodes.rotor.r_ohm: is not a table"),
     ],
 )
@@ -499,11 +496,7 @@ CSV = "time,volts\n0,0\n0.005,2\n0.01,2\n"
         (None, "volts", "file: cannot read drive.csv: no such file"),
         (CSV, "volt", "column: drive.csv has no column 'volt' (did you mean 'volts'?)"),
         (CSV.replace("0.005", "x"), "volts", "column: drive.csv:3: not a number in every column"),
-        (
-            CSV.replace("0.01", "0.001"),
-            "volts",
-            "time_column: drive.csv:4: column 'time' must",
-        ),
+        (CSV.replace("0.01", "0.001"), "volts", "time_column: drive.csv:4: column 'time' must"),
         ("time,volts\n0,1\n", "volts", "file: drive.csv has 1 rows of numbers"),
         ("", "volts", "file: drive.csv is empty"),
         (CSV.replace("2", "nan"), "volts", "column: drive.csv:3: values must be finite"),

@@ -43,10 +43,8 @@ def check(
             problems.append(Problem(place, _unknown("input", field, inputs[node]), label=label))
     problems += _sources(sound, external, inputs)
     timestep, periods, rate_problems = _rates(nodes)
-    problems += rate_problems
-    problems += _group_rates(groups, periods)
     schedule, cycle_problems = _schedule(sorted(by_name), sound, groups)
-    problems += cycle_problems
+    problems += [*rate_problems, *_group_rates(groups, periods), *cycle_problems]
     if problems:
         raise GraphError(problems)
     periods_by_name = tuple(sorted(periods.items()))
@@ -71,16 +69,11 @@ def _naming(
     nodes: list[Node], groups: list[CouplingGroup], by_name: Mapping[str, Node]
 ) -> list[Problem]:
     names = [node.name for node in nodes]
-    problems = [
-        Problem(
-            ("node", name),
-            f"is the name of {names.count(name)} nodes",
-            "Give each its own name",
-            label=repr(name),
-        )
-        for name in sorted(by_name)
-        if names.count(name) > 1
-    ]
+    problems = []
+    for name in sorted(by_name):
+        if (count := names.count(name)) > 1:
+            message, hint = f"is the name of {count} nodes", "Give each its own name"
+            problems.append(Problem(("node", name), message, hint, label=repr(name)))
     member_of: dict[str, str] = {}
     for group in groups:
         if group.name in by_name or [g.name for g in groups].count(group.name) > 1:
@@ -89,13 +82,8 @@ def _naming(
             if member not in by_name:
                 problems.append(_in_group(group.name, _unknown("node", member, by_name)))
             elif member in member_of:
-                problems.append(
-                    _in_group(
-                        group.name,
-                        f"node {member!r} is in the coupling group {member_of[member]!r} too",
-                        "Merge the two",
-                    )
-                )
+                message = f"node {member!r} is in the coupling group {member_of[member]!r} too"
+                problems.append(_in_group(group.name, message, "Merge the two"))
             member_of[member] = group.name
     return problems
 
@@ -130,21 +118,13 @@ def _fit(edge: Edge, source: Output, target: Input) -> list[Problem]:
             return [_at(edge, f"its transform fails on shape {source.shape}: {error}")]
     if shape != target.shape:
         what = "its transform gives" if edge.transform else "its source has"
-        problems.append(
-            _at(
-                edge,
-                f"{what} shape {shape}, the input expects {target.shape}",
-                "Make it fit with a `transform` (in a scenario file: a `component`)",
-            )
-        )
+        message = f"{what} shape {shape}, the input expects {target.shape}"
+        hint = "Make it fit with a `transform` (in a scenario file: a `component`)"
+        problems.append(_at(edge, message, hint))
     if edge.transform is None and _plain(source.unit) != _plain(target.unit):
-        problems.append(
-            _at(
-                edge,
-                f"unit {source.unit or '1'!r} into an input in {target.unit or '1'!r}",
-                "Convert it with a `transform` (in a scenario file: a `scale`)",
-            )
-        )
+        message = f"unit {source.unit or '1'!r} into an input in {target.unit or '1'!r}"
+        hint = "Convert it with a `transform` (in a scenario file: a `scale`)"
+        problems.append(_at(edge, message, hint))
     return problems
 
 
@@ -154,9 +134,7 @@ def _plain(unit: str) -> str:
 
 
 def _sources(
-    edges: list[Edge],
-    external: list[tuple[str, str]],
-    inputs: Mapping[str, Mapping[str, Input]],
+    edges: list[Edge], external: list[tuple[str, str]], inputs: Mapping[str, Mapping[str, Input]]
 ) -> list[Problem]:
     """A replacive input has one source at most."""
     problems = []
@@ -165,14 +143,9 @@ def _sources(
             found = [str(e) for e in edges if (e.target, e.target_field) == (node, field)]
             found += ["an external input"] * ((node, field) in external)
             if entry.coupling == "replacive" and len(found) > 1:
-                problems.append(
-                    Problem(
-                        ("input", node, field),
-                        f"is replacive and has {len(found)} sources ({'; '.join(found)})",
-                        "Keep one",
-                        label=f"{node}.{field}",
-                    )
-                )
+                message = f"is replacive and has {len(found)} sources ({'; '.join(found)})"
+                place, label = ("input", node, field), f"{node}.{field}"
+                problems.append(Problem(place, message, "Keep one", label))
     return problems
 
 
@@ -186,28 +159,20 @@ def _rates(nodes: list[Node]) -> tuple[float, dict[str, int], list[Problem]]:
         period = round(ratio)
         periods[node.name] = period
         if abs(ratio - period) > 1e-9 * ratio:  # decimal timesteps divide to within a few ulp
-            problems.append(
-                Problem(
-                    ("node", node.name, "timestep"),
-                    f"timestep {node.timestep:g} s is {ratio:.6g} times the smallest ({base:g} s "
-                    f"of {fastest!r}), not a whole multiple",
-                    f"The nearest that fits is {period * base:.12g} s",
-                    label=f"node {node.name!r}:",
-                )
-            )
+            message = f"timestep {node.timestep:g} s is {ratio:.6g} times the smallest ({base:g} s"
+            message += f" of {fastest!r}), not a whole multiple"
+            hint, label = f"The nearest that fits is {period * base:.12g} s", f"node {node.name!r}:"
+            problems.append(Problem(("node", node.name, "timestep"), message, hint, label))
     return base, periods, problems
 
 
 def _group_rates(groups: list[CouplingGroup], periods: Mapping[str, int]) -> list[Problem]:
-    return [
-        _in_group(
-            group.name,
-            f"its members run at different rates ({quoted(sorted(group.members))})",
-            "Give them one timestep",
-        )
-        for group in groups
-        if len({periods[member] for member in group.members if member in periods}) > 1
-    ]
+    found = []
+    for group in groups:
+        if len({periods[member] for member in group.members if member in periods}) > 1:
+            message = f"its members run at different rates ({quoted(sorted(group.members))})"
+            found.append(_in_group(group.name, message, "Give them one timestep"))
+    return found
 
 
 def _schedule(
@@ -228,14 +193,9 @@ def _schedule(
         if source != target:
             waits_for[target].setdefault(source, edge)
         elif isinstance(source, str):
-            problems.append(
-                Problem(
-                    ("edge", edge),
-                    f"{edge}: the node reads its own flux of the same step",
-                    "Set `delay` to read that of the step before",
-                    label="undeclared cycle:",
-                )
-            )
+            message = f"{edge}: the node reads its own flux of the same step"
+            hint = "Set `delay` to read that of the step before"
+            problems.append(Problem(("edge", edge), message, hint, "undeclared cycle:"))
     order: list[Stage] = []
     while ready := [s for s in waits_for if s not in order and set(waits_for[s]) <= set(order)]:
         order.append(min(ready, key=lambda stage: key[stage]))
@@ -259,10 +219,6 @@ def _spell_cycle(
         stage = source
     cycle = edges[walked.index(stage) :][::-1]
     members = sorted({edge.source for edge in cycle} | {edge.target for edge in cycle})
-    return Problem(
-        ("edge", cycle[0]),
-        "; ".join(map(str, cycle)),
-        f"Break it by setting `delay` on one of these edges, or iterate it in a coupling group "
-        f"of {members}",
-        label="undeclared cycle:",
-    )
+    hint = "Break it by setting `delay` on one of these edges, or iterate it in a coupling group "
+    hint += f"of {members}"
+    return Problem(("edge", cycle[0]), "; ".join(map(str, cycle)), hint, "undeclared cycle:")

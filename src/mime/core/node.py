@@ -15,12 +15,7 @@ from mime._text import nearest, quoted
 from mime.core.address import replace_value
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
-from mime.core.spec import (
-    Input,
-    NodeMeta,
-    Output,
-    missing_functions,
-)
+from mime.core.spec import Input, NodeMeta, Output, missing_functions
 from mime.xla.folding import jit_folding
 
 if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both

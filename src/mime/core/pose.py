@@ -92,9 +92,7 @@ def quat_from_matrix(R: Float[ArrayLike, "3 3"]) -> Float[Array, "4"]:
     row_y = stack_scalars([wy, xy, 1.0 - m00 + m11 - m22, yz])
     row_z = stack_scalars([wz, xz, yz, 1.0 - m00 - m11 + m22])
     row = jnp.where(
-        m22 < 0,
-        jnp.where(m00 > m11, row_x, row_y),
-        jnp.where(m00 < -m11, row_z, row_w),
+        m22 < 0, jnp.where(m00 > m11, row_x, row_y), jnp.where(m00 < -m11, row_z, row_w)
     )
     return stack_scalars(_positive(_normalize(jnp.unstack(row))))
 

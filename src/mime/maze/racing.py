@@ -8,13 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Int32
 
 from mime.control.s_curve import Number
-from mime.maze.flood_fill import (
-    CellIndex,
-    HorizontalWalls,
-    Targets,
-    VerticalWalls,
-    check_walls,
-)
+from mime.maze.flood_fill import CellIndex, HorizontalWalls, Targets, VerticalWalls, check_walls
 from mime.maze.grid import STEPS
 from mime.maze.routes import MoveTimes, SpeedProfile, move_times
 

@@ -8,13 +8,7 @@ import numpy as np
 from mime.core.problem import ParameterError
 from mime.maze.maze import Maze
 from mime.maze.routes import SpeedProfile
-from mime.mouse.body import (
-    OUTLINE_M,
-    SENSOR_POSES,
-    TICKS_PER_TURN,
-    TRACK_WIDTH_M,
-    WHEEL_RADIUS_M,
-)
+from mime.mouse.body import OUTLINE_M, SENSOR_POSES, TICKS_PER_TURN, TRACK_WIDTH_M, WHEEL_RADIUS_M
 from mime.mouse.brain import MouseBrainNode
 from mime.mouse.strategy import Strategy
 from mime.mouse.tracking import Gains

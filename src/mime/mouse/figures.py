@@ -37,13 +37,7 @@ RECORD = {
     ],
     "ranges": ["reading"],
 }
-PHASE_NAMES = {
-    SEARCH: "search",
-    RETURN: "return",
-    RACE: "speed run",
-    DONE: "done",
-    STUCK: "stuck",
-}
+PHASE_NAMES = {SEARCH: "search", RETURN: "return", RACE: "speed run", DONE: "done", STUCK: "stuck"}
 SENSOR_ROWS = (
     ("front", (0,)),
     ("front sides", (1, 2)),

@@ -74,11 +74,7 @@ class Wanted:
 
 
 def fingerprint(
-    program: Program,
-    state: SimulationState,
-    signals: Signals,
-    selection: Selection,
-    every: int,
+    program: Program, state: SimulationState, signals: Signals, selection: Selection, every: int
 ) -> dict[str, str]:
     """Digests of all that decides a run's result, by part, so that a refusal can name the part.
 

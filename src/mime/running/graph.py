@@ -98,27 +98,20 @@ class GraphManager:
         Members run in the order given (it matters to Gauss-Seidel's speed, not to its result).
         """
         label, place = name or "+".join(nodes), f"coupling group of {list(nodes)}:"
-        wrong = {
-            "tolerance": (tolerance is None or tolerance > 0, "must be > 0", tolerance),
-            "max_iterations": (max_iterations >= 1, "must be >= 1", max_iterations),
-            "acceleration": (acceleration in ACCELERATIONS, _one_of(ACCELERATIONS), acceleration),
-            "method": (method in METHODS, _one_of(METHODS), method),
-        }
+        checks = (
+            ("tolerance", tolerance is None or tolerance > 0, "> 0", tolerance),
+            ("max_iterations", max_iterations >= 1, ">= 1", max_iterations),
+            ("acceleration", acceleration in ACCELERATIONS, f"in {ACCELERATIONS}", acceleration),
+            ("method", method in METHODS, f"in {METHODS}", method),
+        )
         if problems := [
-            Problem(("group", label, key), f"{key} {expected}, got {given!r}", label=place)
-            for key, (good, expected, given) in wrong.items()
+            Problem(("group", label, key), f"{key} must be {expected}, got {given!r}", label=place)
+            for key, good, expected, given in checks
             if not good
         ]:
             raise GraphError(problems)
         self._groups.append(
-            CouplingGroup(
-                label,
-                tuple(nodes),
-                tolerance,
-                max_iterations,
-                acceleration,
-                method,
-            )
+            CouplingGroup(label, tuple(nodes), tolerance, max_iterations, acceleration, method)
         )
         self._running = None
 
@@ -178,10 +171,6 @@ class GraphManager:
         for name, field in sorted(set(self._external)):
             lines.append(f'  {_id(name)}_{_id(field)}(["{field}"]) --> {_id(name)}')
         return "\n".join(lines)
-
-
-def _one_of(choices: tuple[str, ...]) -> str:
-    return f"must be one of {', '.join(map(repr, choices))}"
 
 
 def _name(node: Node) -> str:

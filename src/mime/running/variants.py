@@ -12,14 +12,7 @@ from jaxtyping import Array
 from mime.core.address import find, split_addresses
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.program import Program
-from mime.core.signals import (
-    Constant,
-    Inputs,
-    Series,
-    Signals,
-    as_float_array,
-    declared,
-)
+from mime.core.signals import Constant, Inputs, Series, Signals, as_float_array, declared
 from mime.core.spec import Input
 from mime.core.step import SimulationState
 from mime.xla.folding import jit_folding

@@ -82,10 +82,7 @@ class Parts:
 
 
 def build_graph(
-    tables: ScenarioTables,
-    parts: Parts,
-    assembled: Mapping[str, Assembled],
-    source: Source,
+    tables: ScenarioTables, parts: Parts, assembled: Mapping[str, Assembled], source: Source
 ) -> tuple[GraphManager, Simulation | None]:
     """The graph of all that could be built, compiled; None when it is refused, which is noted."""
     graph = GraphManager()

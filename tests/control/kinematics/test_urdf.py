@@ -48,14 +48,8 @@ ONE = link("base") + link("arm") + joint("j", "base", "arm")
         (link("a") + link("a"), "link 'a' is there twice, first on line 1"),
         (ONE + joint("j", "arm", "base"), "joint 'j' is there twice"),
         (link("a") + joint("j", "a", "b"), "child link 'b', which does not exist"),
-        (
-            link("a") + link("b") + joint("j", "a", "b") + joint("k", "b", "a"),
-            "cycle: a <- b <- a",
-        ),
-        (
-            link("r") + link("a") + link("b") + joint("j", "a", "b") + joint("k", "b", "a"),
-            "cycle",
-        ),
+        (link("a") + link("b") + joint("j", "a", "b") + joint("k", "b", "a"), "cycle: a <- b <- a"),
+        (link("r") + link("a") + link("b") + joint("j", "a", "b") + joint("k", "b", "a"), "cycle"),
         (ONE + link("c") + joint("k", "c", "arm"), "child of joints 'j' and 'k'"),
         (link("a") + link("b") + joint("j", "a", "b", "floating"), "joint 'j' is 'floating'"),
         (ONE.replace('xyz="0 0 1"', 'xyz="0 0 0"'), "joint 'j' has axis '0 0 0'"),

@@ -65,9 +65,7 @@ def test_metadata_is_whole(model, spring):
 
 
 @pytest.mark.parametrize(
-    ("spring", "model"),
-    list(zip(NONLINEAR.values(), [{}, {}, INSERTED])),
-    ids=list(NONLINEAR),
+    ("spring", "model"), list(zip(NONLINEAR.values(), [{}, {}, INSERTED])), ids=list(NONLINEAR)
 )
 def test_nonlinear_springs_agree_with_an_adaptive_solver(spring, model):
     k3, beta = spring.get("hardening_n_m_per_rad3", 0.0), spring.get("backlash_rad", 0.0)

@@ -16,12 +16,7 @@ from mime.running.graph import GraphManager
 R, W, G = 0.0145, 0.053, 9.80665
 M, IZ, JW = 0.1, 1.3e-4, 2e-6
 WHEELS = {"wheel_radius_m": R, "track_width_m": W}
-BODY = {
-    "mass_kg": M,
-    "yaw_inertia_kg_m2": IZ,
-    "wheel_inertia_kg_m2": JW,
-    "model": "dynamic",
-}
+BODY = {"mass_kg": M, "yaw_inertia_kg_m2": IZ, "wheel_inertia_kg_m2": JW, "model": "dynamic"}
 
 
 def kinematic(**changes):

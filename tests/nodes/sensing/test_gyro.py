@@ -44,11 +44,7 @@ def test_the_ideal_gyro_measures_the_rate():
 def test_scale_bias_range_and_steps_come_in_this_order():
     rates = np.linspace(-9, 9, 501)
     ours = measure(
-        rates,
-        scale_error=0.02,
-        bias_rad_per_s=0.1,
-        range_rad_per_s=5.0,
-        resolution_rad_per_s=0.03,
+        rates, scale_error=0.02, bias_rad_per_s=0.1, range_rad_per_s=5.0, resolution_rad_per_s=0.03
     )
     theirs = 0.03 * np.round(np.clip(1.02 * rates + 0.1, -5, 5) / 0.03)
     np.testing.assert_allclose(ours, theirs, atol=1e-15)

@@ -8,12 +8,7 @@ import pytest
 from mime.nodes.sensing.wall_estimate import estimate_wall, front_wall
 
 BACK, FRONT = (-0.0256, 0.03, 1.48353), (0.035, 0.026, 1.3446)
-LENGTHS = {
-    "cell_size_m": 0.18,
-    "wall_thickness_m": 0.012,
-    "min_range_m": 0.01,
-    "max_range_m": 0.15,
-}
+LENGTHS = {"cell_size_m": 0.18, "wall_thickness_m": 0.012, "min_range_m": 0.01, "max_range_m": 0.15}
 
 
 @pytest.mark.parametrize("yaw", [-0.3, 0.0, 0.2])

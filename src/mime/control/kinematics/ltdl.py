@@ -35,11 +35,7 @@ def _is_zero(x: Scalar) -> bool:
 
 
 def _eliminated(
-    row: list[Scalar],
-    inverse_D: Scalar,
-    rows: list[list[Scalar]],
-    x_k: Scalar,
-    x: list[Scalar],
+    row: list[Scalar], inverse_D: Scalar, rows: list[list[Scalar]], x_k: Scalar, x: list[Scalar]
 ) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
     """Row k of L, and what elimination leaves of the rows and of the right side above it."""
     factors = [mul(entry, inverse_D) for entry in row]
@@ -47,11 +43,7 @@ def _eliminated(
         [sub(entry, mul(factor, other)) for entry, other in zip(entries, row, strict=False)]
         for factor, entries in zip(factors, rows, strict=True)
     ]
-    return (
-        factors,
-        rows,
-        [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)],
-    )
+    return (factors, rows, [sub(x_i, mul(f, x_k)) for x_i, f in zip(x, factors, strict=True)])
 
 
 def _substituted(x_k: Scalar, inverse_D: Scalar, L_k: list[Scalar], x: list[Scalar]) -> Scalar:

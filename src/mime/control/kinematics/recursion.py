@@ -122,21 +122,13 @@ def common_dtype(*values: Any) -> DTypeLike:
 
 
 def outward(
-    tree_runs: Sequence[Run],
-    step: Callable[[T, Any], T],
-    root: T,
-    links: Any,
-    dtype: DTypeLike,
+    tree_runs: Sequence[Run], step: Callable[[T, Any], T], root: T, links: Any, dtype: DTypeLike
 ) -> T:
     """value_i = step(value_parent, link_i), from the root to the tips; returns all, as columns."""
     ends, parts = [_arrays(root, dtype)], []
     for run in tree_runs:
         end, values = _along(
-            run,
-            lambda value, link: 2 * (step(value, link),),
-            ends[run.parent + 1],
-            links,
-            dtype,
+            run, lambda value, link: 2 * (step(value, link),), ends[run.parent + 1], links, dtype
         )
         ends.append(end)
         parts.append(values)

@@ -31,10 +31,7 @@ FORMATS = {
 
 
 def read_maze(
-    path: str | os.PathLike[str],
-    format: str | None = None,
-    goals: Goals = None,
-    **dimensions: Any,
+    path: str | os.PathLike[str], format: str | None = None, goals: Goals = None, **dimensions: Any
 ) -> Maze:
     """The maze in a file. Its format is "mz", "text", "maz" or "num", by suffix or contents.
 

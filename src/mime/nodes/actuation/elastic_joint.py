@@ -121,17 +121,12 @@ class ElasticJointNode(Node):
 
     def value_problems(self) -> Iterator[Problem]:
         if (self.inserted_inertia_kg_m2 is not None) != (self.model == "inserted_body"):
-            yield Problem(
-                ("inserted_inertia_kg_m2",),
-                f"belongs to model='inserted_body', which needs it; got "
-                f"{self.inserted_inertia_kg_m2} with model={self.model!r}",
-            )
+            message = "belongs to model='inserted_body', which needs it; got "
+            message += f"{self.inserted_inertia_kg_m2} with model={self.model!r}"
+            yield Problem(("inserted_inertia_kg_m2",), message)
         if self.integrator == "exact" and not self._linear:
-            yield Problem(
-                ("integrator",),
-                "'exact' solves a linear spring, and this one has hardening or backlash",
-                "Use integrator 'implicit'",
-            )
+            message = "'exact' solves a linear spring, and this one has hardening or backlash"
+            yield Problem(("integrator",), message, "Use integrator 'implicit'")
 
     def boundary_input_spec(self) -> dict[str, Input]:
         return {

@@ -30,12 +30,9 @@ def outline_problems(
     radius = float(np.max(np.hypot(outline_m[:, 0], outline_m[:, 1])))
     allowed = 0.5 * cell_size_m - wall_thickness_m / math.sqrt(2.0)
     if radius > allowed:
-        yield Problem(
-            place,
-            f"reaches {radius:.4g} m from the axle's midpoint; at most cell_size_m / 2 - "
-            f"wall_thickness_m / sqrt(2) = {allowed:.4g} m lets it touch one post at a time",
-            "Make it smaller, or the cells larger",
-        )
+        message = f"reaches {radius:.4g} m from the axle's midpoint; at most cell_size_m / 2 - "
+        message += f"wall_thickness_m / sqrt(2) = {allowed:.4g} m lets it touch one post at a time"
+        yield Problem(place, message, "Make it smaller, or the cells larger")
 
 
 def wall_problems(horizontal: tuple[int, ...], vertical: tuple[int, ...]) -> Iterator[Problem]:

@@ -62,10 +62,7 @@ class GyroNode(Node):
     scale_error: Scalar | None = parameter("", above=-1.0, default=None, doc="s")
     bias_rad_per_s: Scalar | None = parameter("rad/s", default=None, doc="b, constant")
     noise_rad_per_s: Scalar | None = parameter(
-        "rad/s",
-        at_least=0.0,
-        default=None,
-        doc="sigma of each sample",
+        "rad/s", at_least=0.0, default=None, doc="sigma of each sample"
     )
     noise_density_rad_per_s_sqrt_hz: Scalar | None = parameter(
         "rad/s/√Hz", at_least=0.0, default=None, doc="N, one-sided: sigma = N / sqrt(2 dt)"

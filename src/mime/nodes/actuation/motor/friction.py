@@ -40,7 +40,5 @@ class Stribeck(Effect):
     def value_problems(self) -> Iterator[Problem]:
         tau_c, tau_s = self.coulomb_torque_n_m, self.static_torque_n_m
         if known(tau_c, tau_s) and float(tau_s) < float(tau_c):
-            yield Problem(
-                ("static_torque_n_m",),
-                f"must be >= coulomb_torque_n_m = {float(tau_c):g} N·m, got {float(tau_s):g}",
-            )
+            message = f"must be >= coulomb_torque_n_m = {float(tau_c):g} N·m, got {float(tau_s):g}"
+            yield Problem(("static_torque_n_m",), message)

@@ -17,13 +17,7 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.core.problem import ParameterError
-from mime.nodes.actuation.motor.drive import (
-    Fields,
-    Mode,
-    limited_current,
-    select,
-    terminal_voltage,
-)
+from mime.nodes.actuation.motor.drive import Fields, Mode, limited_current, select, terminal_voltage
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
 

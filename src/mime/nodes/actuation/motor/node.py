@@ -190,10 +190,7 @@ class MotorNode(MotorParameters):
             fluxes |= {"output_angle": shaft_angle, "output_angular_velocity": w / N}
         if self.winding is not None:
             T = state["winding_temperature"]
-            fluxes |= {
-                "winding_temperature": T,
-                "winding_resistance": self.resistance(state),
-            }
+            fluxes |= {"winding_temperature": T, "winding_resistance": self.resistance(state)}
             if self.winding.max_temperature_c is not None:
                 fluxes["overload"] = (self.winding.max_temperature_c < T).astype(T.dtype)
         return fluxes

@@ -9,7 +9,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test test-quick lint bench bench-quick docs picture contest verify clean
+.PHONY: setup demo test test-quick fuzz lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -41,6 +41,9 @@ test: lint  ## lint, format, types, all tests
 
 test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+
+fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each (MIME_FUZZ=1000 make fuzz)
+	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 -q tests/fuzz
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify

@@ -36,8 +36,9 @@ def prepare(folder: Path) -> None:
     """Make the folder, and see that it can be written to before hours are spent."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder) as file:
-            file.write(b"mime")
+        handle, name = tempfile.mkstemp(prefix=".mime-", dir=folder)
+        os.close(handle)
+        Path(name).unlink()
     except OSError as error:
         raise UserMistakeError(f"cannot write to {folder}: {reason(error)}") from error
 
@@ -270,7 +271,7 @@ def reason(error: OSError) -> str:
 
 def _reason_and_size(error: OSError, size: int) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return f"{reason(error)} (it takes {size / 1e6:.1f} MB)" if full else reason(error)
+    return f"{reason(error)} (it takes {size / 1e6:.2g} MB)" if full else reason(error)
 
 
 def _write(part: Path, content: bytes) -> None:

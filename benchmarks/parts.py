@@ -40,7 +40,7 @@ def cases(threads: int) -> Iterator[Figure]:
     yield Figure("UR5, a step", lambda: us_a_step(ur5, len(PASSES)), "µs")
     yield Figure("UR5, operations of a step", lambda: operations(ur5), "")
     for name, measure in (("the rollout", forward_us), ("its gradient", gradient_us)):
-        yield Figure(f"UR5, {STEPS} steps: {name}", measure, "µs a step")
+        yield Figure(f"UR5, {STEPS} steps: {name}", measure, "µs per step")
     yield Figure("run of a one-node graph, one step", graph_overhead.one_step_ms, "ms")
     for name, records in (("10,000 steps recorded", 10_000), ("1,000,000", 1_000_000)):
         yield Figure(

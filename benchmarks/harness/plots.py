@@ -41,7 +41,7 @@ def _draw(name: str, entries: Mapping[str, Any], folder: Path) -> Path:
     )
     axes = list(grid.flat)
     for axis, (title, curves) in zip(axes, panels.items(), strict=False):
-        _curves(axis, curves, title, f"µs a {unit}")
+        _curves(axis, curves, title, f"µs per {unit}")
     _curves(axes[len(panels)], compile_time, "first call of MIME, compilation included", "s")
     for axis in axes[: len(panels) + 1]:
         axis.set_xlabel(x_label)

@@ -28,7 +28,7 @@ def rows(entries: Mapping[str, Any]) -> Iterator[Row]:
         if "theirs" not in entry:
             yield _figure(case, entry)
             continue
-        ours = f"{entry['us']:.4g} µs a {entry['unit']}"
+        ours = f"{entry['us']:.4g} µs per {entry['unit']}"
         for peer, their in entry["theirs"].items():
             target = "" if their["target"] is None else f"≤ {their['target']:g}"
             if "ratio" in their:

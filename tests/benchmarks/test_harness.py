@@ -141,7 +141,7 @@ def test_the_page_shows_what_is_lost(tmp_path, monkeypatch):
     stored = {"machine": machine, "entries": found}
     monkeypatch.setattr(results, "load", lambda topic: stored if topic == "a" else None)
     text = page.write({"a": ("Title", "About."), "b": ("Other", "")}, 1.5, tmp_path).read_text()
-    assert "| toy | 2 µs a step | other | 1 µs | 2 | ≤ 1 | **no** |" in text
+    assert "| toy | 2 µs per step | other | 1 µs | 2 | ≤ 1 | **no** |" in text
     assert "### Title\n\n| work |" in text
     assert "| toy | other | 2 | ≤ 1 |\n\nNot analysed.\n" in text
     assert "Not measured yet." in text

@@ -245,7 +245,7 @@ def _normalize(v: _Parts) -> _Parts:
 
 
 def _positive(q: _Parts) -> _Parts:
-    """Of q and -q, the one whose first nonzero component is positive."""
+    """q or -q: the one whose first nonzero component is positive."""
     w, x, y, z = q
     flip = (z < 0) & (y == 0)
     flip = ((y < 0) | flip) & (x == 0)

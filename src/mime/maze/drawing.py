@@ -96,7 +96,7 @@ _FREE, _DOUBT, _STANDS = range(3)
 
 
 def _edges(maze: Maze, belief: Belief | None) -> tuple[np.ndarray, np.ndarray]:
-    """For each edge `_FREE`, `_DOUBT` or `_STANDS` (a wall)."""
+    """Tell of each edge whether it is `_FREE`, in `_DOUBT` or `_STANDS` (a wall)."""
     if belief is None:
         return _STANDS * maze.horizontal.astype(int), _STANDS * maze.vertical.astype(int)
     horizontal, vertical = (np.asarray(edges) for edges in belief)

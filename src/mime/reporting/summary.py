@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # `mime list` needs a console, and does not wait for JAX
 
 
 def wide_console() -> Console:
-    """As wide as the terminal; in a file or a pipe wide enough for the tables."""
+    """A console as wide as the terminal; in a file or a pipe wide enough for the tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=140)
 

@@ -47,7 +47,7 @@ class Assembled:
     graph: GraphManager
     initial_state: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     drawings: Mapping[str, Drawing] = dataclasses.field(default_factory=dict)
-    """For `[[plots]]` with `drawing = "NAME.drawing"`."""
+    """Pictures that `[[plots]]` name by `drawing = "NAME.drawing"`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Surroundings:
     timestep: float
     """Seconds, of `[simulation]`."""
     seed: int
-    """For an assembly without one of its own; differs from name to name."""
+    """The seed of an assembly without one of its own; it differs from name to name."""
     folder: Callable[[str], Path]
     """Where the file that a key names is looked for."""
 
@@ -133,7 +133,7 @@ def _build(
 
 
 def all_drawings(assembled: Mapping[str, Assembled]) -> dict[str, Drawing]:
-    """By `assembly.drawing`, as plots name them."""
+    """All drawings by `assembly.drawing`, as plots name them."""
     return {
         f"{name}.{drawing}": made.drawings[drawing]
         for name, made in assembled.items()

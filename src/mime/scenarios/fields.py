@@ -75,7 +75,7 @@ def is_unit_known(unit: str, wanted: str | None) -> bool:
 
 
 def unit_factor(unit: str, wanted: str | None) -> float:
-    """By what to multiply a value in `unit` to have it in the wanted one."""
+    """The factor that takes a value in `unit` to the wanted one."""
     known = {unit: 1.0, **_OTHER_UNITS.get(unit, {})}
     if wanted is None:
         return 1.0

@@ -25,7 +25,7 @@ class Merit(BaseModel):
     at_least: Finite | None = None
     at_most: Finite | None = None
     unit: str | None = None
-    """Of the figure and its limits, where it is not the field's."""
+    """Unit of the figure and its limits, where it is not the field's."""
 
     @property
     def needs_one_component(self) -> bool:
@@ -48,7 +48,7 @@ class Statistic(Merit):
 
 
 class TimeOfMax(Merit):
-    """When the field is largest, by magnitude."""
+    """The time at which the field is largest, by magnitude."""
 
     kind: Literal["time_of_max"]
 
@@ -66,7 +66,7 @@ class Count(Merit):
 
 
 class Response(Merit):
-    """Of a step from y0 (the sample at `after`) to y1 (`target`, else the last sample)
+    """Figures of a step from y0 (the sample at `after`) to y1 (`target`, else the last sample)
 
     settling_time  after it |y - y1| <= band |y1 - y0|
     rise_time      from 10 % to 90 % of the way
@@ -82,7 +82,7 @@ class Response(Merit):
 
 
 class Comparison(Merit):
-    """Of e(t) = field(t) - reference(t - lag), both recorded
+    """Figures of e(t) = field(t) - reference(t - lag), both recorded
 
     rms_error      root mean square over time and components
     rms_distance   root mean square over time of |e|, the length of the vector
@@ -225,7 +225,7 @@ def _time(merit: Any, time: np.ndarray, y: np.ndarray) -> float:
 
 
 def _crossing(t: np.ndarray, way: np.ndarray, level: float) -> float:
-    """When `way` first reaches the level, on a straight line between samples."""
+    """The time at which `way` first reaches the level, straight between samples."""
     beyond = np.flatnonzero(way >= level)
     if not len(beyond):
         return float("nan")

@@ -1,4 +1,4 @@
-"""On which line of a TOML text each key stands. `tomllib` reads values but tells no positions."""
+"""The line of a TOML text on which each key stands; `tomllib` reads values but tells no lines."""
 
 import re
 import tomllib
@@ -16,7 +16,7 @@ _STRING = re.compile(
     re.DOTALL,
 )
 _MOST_PARTS = 100
-"""Of a dotted key; deeper than any scenario, and every prefix of a key is kept."""
+"""Parts of a dotted key: more than any scenario has, and every prefix of a key is kept."""
 _OTHER = re.compile(r"[^,\]}\n#]+")
 
 

@@ -35,7 +35,7 @@ class Scenario:
     initial_state: dict[str, dict[str, Any]]
     record: list[str]
     drawings: dict[str, Drawing]
-    """By `assembly.drawing`."""
+    """Drawings by `assembly.drawing`."""
 
     @property
     def name(self) -> str:
@@ -49,7 +49,7 @@ class Scenario:
 
     @property
     def steps(self) -> int:
-        """Of the whole run."""
+        """Steps of the whole run."""
         return self.simulation.count_steps(self.tables.simulation.duration)
 
     def run(

@@ -184,7 +184,7 @@ def _override_place(name: str, source: Source) -> Place | None:
 
 
 def _override_value(words: str) -> Any:
-    """As TOML reads it; what TOML does not read is a string, so quotes may be left out."""
+    """Read it as TOML does; what TOML does not read is a string, so quotes may be left out."""
     try:
         parsed = tomllib.loads(f"value = {words}")
     except (ValueError, RecursionError):

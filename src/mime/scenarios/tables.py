@@ -42,7 +42,7 @@ class SimulationTable(Table):
     every: Annotated[int, Field(ge=1, le=2**31 - 1)] = 1
     """Record every n-th step."""
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
-    """Of every node that draws random numbers and has no seed of its own."""
+    """The seed of every node that draws random numbers and has none of its own."""
     initial_state: dict[str, dict[str, Any]] = {}
 
 
@@ -100,7 +100,7 @@ class PlotTable(Table):
     minus: list[str] | None = None
     """What is taken from each field: the plot is of the differences."""
     unit: str | None = None
-    """Of all fields that can be shown in it."""
+    """The unit in which all fields are shown that can be."""
     drawing: str | None = None
     """`assembly.drawing`, instead of fields."""
 

@@ -60,10 +60,10 @@ class Convergence:
     """Errors against a parameter that goes to zero, for the plot: error ~ parameter^order."""
 
     parameter: str
-    """With its unit: "timestep (s)"."""
+    """The name with its unit: "timestep (s)"."""
     values: tuple[float, ...]
     error: str
-    """With its unit: "error of the speed (rad/s)"."""
+    """The name with its unit: "error of the speed (rad/s)"."""
     errors: Mapping[str, tuple[float, ...]]
     """One curve per label."""
     order: float

@@ -88,7 +88,7 @@ class Bodies(NamedTuple):
 def articulated_bodies(
     tree: KinematicTree, q: Float[Array, " joints"], diagonal: Float[Array, " joints"] | None
 ) -> Bodies:
-    """From the tips to the root of a tree without mimic joints,
+    """Go from the tips to the root of a tree without mimic joints,
 
     U_i = I_i S_i                                 wrench that moves joint i alone
     D_i = S_i · U_i + armature + diagonal

@@ -23,7 +23,7 @@ SMARTMOUSE = {
     "damping_n_m_s": 1.2615e-6,
 }
 J, K, R, L, B = REFERENCE.values()
-"""Of the reference motor; kt and ke are one constant K."""
+"""Parameters of the reference motor; kt and ke are one constant K."""
 GAINS = {"velocity_kp": 1e-3, "velocity_ki": 1e-2}
 """What a motor has when it is given none."""
 KP, KI = GAINS.values()

@@ -19,7 +19,7 @@ SEEDS, CELLS = (1, 2, 3), (6, 6)
 MAZES = tuple(random_maze(seed, *CELLS) for seed in SEEDS)
 MEMBERS = range(5)
 RADII = (1.02, 0.98), (1.02, 1.02)
-"""Of the wheels of two members with noise, over what these believe."""
+"""Radii of the wheels of two members with noise, over what these believe."""
 NOISY = dict(zip((3, 4), RADII))
 """The members with noise, which run in the second maze."""
 NOISE = {"ranges": {"noise_m": 2e-3}, "gyro": {"noise_rad_per_s": 0.01, "bias_rad_per_s": 0.02}}

@@ -196,7 +196,7 @@ class MotorNode(MotorParameters):
         return fluxes
 
     def _motor_torque(self, state: State, u: dict[str, Any], mode: Mode) -> Any:
-        """At this instant: kt i in voltage mode, else the torque that the drive applies."""
+        """The torque at this instant: kt i in voltage mode, else what the drive applies."""
         i, integral = state["current"], state["velocity_integral_error"]
         R = self.resistance(state)
         drive = command(self, u, mode, state["angular_velocity"], integral, R, 0.0)

@@ -152,13 +152,13 @@ class RobotArmNode(RobotArmParameters):
         return spec
 
     def initial_state(self) -> State:
-        """At rest, every joint at 0 or at the limit nearest to it, springs relaxed."""
+        """The arm at rest: every joint at 0 or at the limit nearest to it, springs relaxed."""
         lower, upper = forces.limits(self, jnp.result_type(float))
         at_rest = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
         return at_rest | {"joint_angles": jnp.clip(at_rest["joint_angles"], lower, upper)}
 
     def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
-        """At rest with the springs wound up by the arm's weight: x = -g(q) / k.
+        """The arm at rest, its springs wound up by its weight: x = -g(q) / k.
 
         A commanded torque of g(q) keeps it there.
         """

@@ -33,7 +33,7 @@ class Springs(NamedTuple):
     x: Array
     xd: Array
     tau: Array
-    """On the rotor, after the gear."""
+    """Torque on the rotor, after the gear."""
     h: Any
 
     @property
@@ -53,7 +53,7 @@ class Springs(NamedTuple):
 
     @property
     def torque(self) -> Any:
-        """On the link: rho tau - (1 - rho) s0."""
+        """rho tau - (1 - rho) s0, the torque on the link."""
         rho = self.share
         return rho * self.tau - (1 - rho) * (self.k * self.x + self.K * self.xd)
 

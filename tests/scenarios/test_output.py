@@ -12,7 +12,7 @@ import pytest
 
 from mime import Trajectory
 from mime.cli import main
-from mime.commands.output import open_folder, reason
+from mime.commands.output import RunFolder, open_folder, reason
 from mime.scenarios.scenario import Scenario
 from motor_scenario import motor_scenario
 
@@ -197,6 +197,20 @@ def test_what_a_killed_run_was_writing_is_removed_by_the_next(run):
     text = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(text | {"process": 4_000_001}))
     Path("here/.result.nc.4000001.abc.part").write_text("half")
+    assert run() == (0, "")
+    assert files() == RESULTS
+
+
+def test_results_that_a_killed_run_had_set_aside_are_still_a_runs(run, monkeypatch):
+    def die(*_, **__):
+        raise SystemExit(137)
+
+    assert run() == (0, "")
+    with monkeypatch.context() as patch:
+        patch.setattr(Scenario, "run", die)
+        patch.setattr(RunFolder, "settle", lambda files: None)
+        assert run() == (137, "")
+    assert files() == ASIDE
     assert run() == (0, "")
     assert files() == RESULTS
 

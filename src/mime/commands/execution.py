@@ -140,7 +140,10 @@ def _failure(error: BaseException, files: RunFolder, moved: list[str], again: st
 
 def _kept(checkpoint: Path) -> str:
     """In words, how much of a finished run its checkpoint holds: the disk may have been full."""
-    header = read_header(checkpoint)
+    try:
+        header = read_header(checkpoint)
+    except CheckpointError as error:
+        return f"The run is not kept: {error.what}."
     part = f" up to step {header['done']} of {header['total']}"
     return f"The run is kept in {checkpoint}{part if header['done'] < header['total'] else ''}."
 

@@ -95,11 +95,15 @@ class RunFolder:
         A whole result replaces one set aside before; what a failed run has left does not.
         """
         found = [name for name in self._here() if name != CHECKPOINT]
+        self.refuse_foreign(found)
         try:
             if RESULT in found:
                 self.remove(self._earlier())
+            self.owned |= {f"{EARLIER}/{name}": None for name in found}
+            self.note()  # first, for a run that is killed while it moves them
             for name in found:
                 self._move(name, f"{EARLIER}/{name}")
+            self.note()
         except OSError as error:
             words = f"cannot move earlier results to {self.folder / EARLIER}: {reason(error)}"
             raise UserMistakeError(words) from error

@@ -42,8 +42,8 @@ test: lint  ## lint, format, types, all tests
 test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
-fuzz: .venv/.tests  ## the generators of bad inputs at full size
-	MIME_FUZZ=10000 $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
+fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each (MIME_FUZZ=1000 make fuzz)
+	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
 soak: .venv/.tests  ## thousands of programs in one process: memory and maps stay bounded; an hour
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak

@@ -92,7 +92,7 @@ def test_a_run_writes_its_results_and_one_page_that_needs_no_other_file(cli, tmp
     assert re.search(r"last speed +\d+\.\d+ rad/s +≤ 100 rad/s +ok", out)
     assert re.search(r"rotor\.current +\S+ +\S+ +\S+ +A", out)
     files = {path.name for path in (tmp_path / "here").iterdir()}
-    assert files == {"result.nc", "report.html", "plot_1.png"}
+    assert files == {".mime-run.json", "result.nc", "report.html", "plot_1.png"}
     result = Trajectory.load(tmp_path / "here" / "result.nc")
     assert result.units["rotor"]["current"] == "A"
     assert result.parameters["rotor"]["r_ohm"] == 2.0
@@ -132,7 +132,8 @@ def test_a_run_that_diverges_says_where_and_keeps_what_came_before(cli, tmp_path
         r"rotor\.\w+ is not finite at t = \S+ s; what was computed before is kept in ", err
     )
     assert "Traceback" not in err
-    assert {path.name for path in (tmp_path / "here").iterdir()} == {"result.partial.nc"}
+    files = {path.name for path in (tmp_path / "here").iterdir()}
+    assert files == {".mime-run.json", "result.partial.nc"}
 
 
 MISTAKES = {
@@ -159,7 +160,7 @@ MISTAKES = {
     ),
     "unknown node": (["show", "MotorNod"], "no node type 'MotorNod' (did you mean 'MotorNode'?)"),
     "no result": (["plot", "none.nc"], "none.nc: no such file"),
-    "not a result": (["plot", "motor.toml"], "motor.toml: not a readable NetCDF file"),
+    "not a result": (["plot", "motor.toml"], "motor.toml: not a trajectory of MIME"),
     "picture of what": (
         ["graph", "motor.toml", "--out", "graph.doc"],
         "graph.doc: must end in .svg or .png",
@@ -303,7 +304,11 @@ def test_a_demo_goes_on_when_a_scenario_fails_and_says_which(cli, tmp_path, monk
     both = {"wild": tmp_path / "wild.toml", "tame": tmp_path / "motor.toml"}
     monkeypatch.setattr("mime.scenarios.bundled.bundled_scenarios", lambda: both)
     (tmp_path / "demo").mkdir()
-    (tmp_path / "demo" / "index.html").write_text("of an earlier demo")
+    (tmp_path / "demo" / "index.html").write_text("mine")
+    code, _, err = cli("demo", "--out", "demo")
+    assert code == 2
+    assert err.startswith("demo/index.html: not written by a run in this folder")
+    (tmp_path / "demo" / "index.html").unlink()
     code, out, _ = cli("demo", "--out", "demo")
     assert code == 1
     assert out.endswith("failed: wild\n")

@@ -55,11 +55,14 @@ from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode
 from mime.running.batch import DivergenceWarning as DivergenceWarning
 from mime.running.batched import batched as batched
 from mime.running.checkpoint import CheckpointError as CheckpointError
+from mime.running.checkpoint import CheckpointWarning as CheckpointWarning
 from mime.running.graph import GraphManager as GraphManager
 from mime.running.job import DivergenceError as DivergenceError
 from mime.running.job import LimitError as LimitError
 from mime.running.job import LimitWarning as LimitWarning
 from mime.running.job import RunInterrupted as RunInterrupted
+from mime.running.result_file import ResultError as ResultError
+from mime.running.result_file import SalvageWarning as SalvageWarning
 from mime.running.simulation import Simulation as Simulation
 from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario

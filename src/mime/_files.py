@@ -9,12 +9,14 @@ from pathlib import Path
 def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one move.
 
-    On any failure (full disk, read-only folder, a crash) `path` is as it was before.
+    On any failure (full disk, read-only folder, a crash) `path` is as it was before. The temporary
+    file is `.NAME.PROCESS.*.part`: what a killed process leaves is known as its own.
     """
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    prefix = f".{path.name}.{os.getpid()}."
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=path.parent)
     os.close(handle)
     part = Path(name)
     try:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 
 import mime
 from elements import Cell, Rotor, Spring
@@ -312,6 +313,10 @@ class TestTrajectory:
         assert loaded.units == run.units
         assert loaded.parameters == run.parameters
         assert [file.name for file in tmp_path.iterdir()] == ["run.nc"]
+
+    def test_other_programs_read_the_file(self, run, tmp_path):
+        run.save(tmp_path / "run.nc")
+        assert xarray.load_dataset(tmp_path / "run.nc").identical(run.to_xarray())
 
     def test_a_file_that_is_none_is_refused(self, run, tmp_path):
         path = tmp_path / "run.nc"

@@ -1,6 +1,7 @@
 """Runs that are stopped, killed, or run out of disk: nothing is lost, nothing is half."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,7 +122,7 @@ def test_a_run_killed_in_the_middle_and_resumed_gives_the_undisturbed_result(
     assert end(start("--out", "killed", "--resume")) == (0, "", "")
     main(["run", "long.toml", "--out", "whole", "--quiet"])
     files = {path.name for path in (tmp_path / "killed").iterdir()}
-    assert files == {"result.nc", "report.html"}
+    assert files == {".mime-run.json", "result.nc", "report.html"}
     resumed = Trajectory.load(tmp_path / "killed" / "result.nc").to_xarray()
     assert resumed.identical(Trajectory.load(tmp_path / "whole" / "result.nc").to_xarray())
 
@@ -153,17 +154,17 @@ SMALL_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_00
 """No file larger than 20 kB: what a full disk looks like to a program."""
 
 
-def test_a_full_disk_is_reported_and_leaves_no_half_file(start, tmp_path):
+def test_on_a_full_disk_a_run_goes_on_and_leaves_no_half_file(start, tmp_path):
     process = start("--out", "here", before=SMALL_FILES)
     code, _, err = end(process)
     assert code == 1
     assert "cannot write here/" in err
-    assert "File too large" in err
+    assert "File too large; the run goes on, keeps its last checkpoint and tries again" in err
+    assert re.search(r"The run is kept in here/checkpoint.npz up to step \d+ of 32000000\.", err)
     assert "Traceback" not in err
     left = {path.name for path in (tmp_path / "here").iterdir()}
-    assert left <= {"checkpoint.npz"}
-    if left:
-        read_header(tmp_path / "here" / "checkpoint.npz")  # a whole one
+    assert left == {".mime-run.json", "checkpoint.npz"}
+    read_header(tmp_path / "here" / "checkpoint.npz")  # a whole one
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes where it likes")

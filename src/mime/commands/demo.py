@@ -22,7 +22,7 @@ def demo(
     """Run all bundled scenarios and write one page with their pictures."""
     del debug  # `main` looks for it
     from mime.commands.execution import command_line, execute
-    from mime.commands.output import CHECKPOINT, prepare, write_bytes
+    from mime.commands.output import CHECKPOINT, open_folder, write_bytes
     from mime.reporting.overview import overview
     from mime.reporting.report import page
     from mime.reporting.summary import figures_table, wide_console
@@ -30,15 +30,17 @@ def demo(
     from mime.scenarios.scenario import load_scenario
 
     console = wide_console()
-    prepare(out)
-    index = out / "index.html"
-    index.unlink(missing_ok=True)  # of an earlier demo: until this one has ended there is no page
+    index, picture = "index.html", "overview.png"
+    with open_folder(out) as files:
+        files.claim([index, picture])
+        files.remove([index])  # of an earlier demo: until this one has ended there is no page
     sections, failed, pictures = [], [], []
     for name, file in bundled_scenarios().items():
         scenario, folder = load_scenario(file), out / name
         console.print(scenario.title, style="bold")
         # A demo that was stopped starts anew: there is nothing in it worth a question.
-        (folder / CHECKPOINT).unlink(missing_ok=True)
+        with open_folder(folder) as files:
+            files.remove([CHECKPOINT])
         try:
             outcome = execute(scenario, folder, command_line(name, (), None))
         except RunFailedError as error:
@@ -51,10 +53,12 @@ def demo(
         console.print(figures_table(outcome.figures))
         sections.append(_section(name, scenario, outcome))
         pictures += [(scenario.title, png) for _, png in outcome.plots[:1]]
-    if pictures:
-        write_bytes(out / "overview.png", overview(pictures))
-    write_bytes(index, page("MIME: bundled scenarios", "\n".join(sections)).encode())
-    console.print(f"\nall of it: {os.path.abspath(index)}", soft_wrap=True)
+    with open_folder(out) as files:
+        files.claim([index, picture])
+        if pictures:
+            write_bytes(out / picture, overview(pictures))
+        write_bytes(out / index, page("MIME: bundled scenarios", "\n".join(sections)).encode())
+    console.print(f"\nall of it: {os.path.abspath(out / index)}", soft_wrap=True)
     if failed:
         console.print(f"failed: {', '.join(failed)}", soft_wrap=True)
     return FAILED if failed else OK

@@ -2,6 +2,7 @@
 
 import dataclasses
 import shlex
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,22 +12,21 @@ from mime._text import shortened
 from mime.commands import RunFailedError, UserMistakeError
 from mime.commands.output import (
     CHECKPOINT,
+    PARTIAL,
     REPORT,
     RESULT,
-    clean_up,
+    RunFolder,
     earlier_result,
-    prepare,
-    put_back,
+    open_folder,
     reason,
     save,
     save_partial,
-    set_aside,
     write_bytes,
 )
 from mime.reporting.graph_picture import draw_graph
 from mime.reporting.plots import draw_plot
 from mime.reporting.report import png_bytes, write_report
-from mime.running.checkpoint import CheckpointError, Reason
+from mime.running.checkpoint import CheckpointError, Reason, read_header
 from mime.running.job import DivergenceError, RunInterrupted
 from mime.running.trajectory import Trajectory
 from mime.scenarios.merits import FigureOfMerit
@@ -78,58 +78,89 @@ def execute(
 
     `tell` gets the figures as soon as they are known; plots and files take another second.
     """
-    prepare(folder)
+    with open_folder(folder) as files:
+        results = [RESULT, REPORT, *_plot_names(len(scenario.tables.plots))]
+        if resume:  # it is read before it is replaced, and refused if it is another run's
+            files.owned.setdefault(CHECKPOINT, None)
+        files.refuse_foreign([*results, PARTIAL])
+        files.claim([CHECKPOINT])
+        resume = resume and (folder / CHECKPOINT).exists()
+        moved = [] if resume else files.set_aside()
+        again = f"{command} --resume"
+        try:
+            trajectory = scenario.run(
+                checkpoint=folder / CHECKPOINT,
+                checkpoint_seconds=checkpoint_seconds,
+                resume=resume,
+                progress=progress,
+            )
+        except (CheckpointError, KeyboardInterrupt, DivergenceError, MemoryError, OSError) as error:
+            failure = _failure(error, files, moved, again)
+            raise failure from (None if failure is error else error)
+        try:
+            files.claim(results)
+            # First of all: nothing that follows can lose the run.
+            _when_there_is_room(lambda: save(trajectory, folder / RESULT))
+            figures = scenario.figures(trajectory)
+            tell(trajectory, figures)
+            outcome = Outcome(trajectory, figures, *_plots(scenario, trajectory))
+            _write(scenario, outcome, folder, command)
+        except KeyboardInterrupt:
+            words = f"stopped while results were written.\nGo on with:  {again}"
+            raise RunInterrupted(words + earlier_result(folder), trajectory) from None
+        except (RunFailedError, UserMistakeError) as error:
+            kept = _kept(folder / CHECKPOINT)
+            words = f"{error}.\n{kept} Make room, then:  {again}"
+            raise RunFailedError(words + earlier_result(folder)) from error
+        files.clean_up()
+        return outcome
+
+
+def _failure(error: BaseException, files: RunFolder, moved: list[str], again: str) -> BaseException:
+    """What to tell of a run that did not reach its end, once what there is of it is kept."""
+    folder = files.folder
     checkpoint = folder / CHECKPOINT
-    resume = resume and checkpoint.exists()
-    moved = [] if resume else set_aside(folder)
-    again = f"{command} --resume"
+    match error:
+        case CheckpointError():
+            files.put_back(moved)
+            return UserMistakeError(f"{error.what}; {_ADVICE[error.reason]}")
+        case RunInterrupted():
+            kept = save_partial(error.trajectory, files)
+            words = f"{error.what}; {kept}.\nGo on with:  {again}{earlier_result(folder)}"
+            return RunInterrupted(words, error.trajectory)
+        case DivergenceError():
+            files.remove([CHECKPOINT])  # to go on from it would diverge again
+            return RunFailedError(
+                f"{error.where}; what was computed before is "
+                f"{save_partial(error.trajectory, files)}. "
+                "Take a smaller timestep, or check that node's parameters and inputs."
+                + earlier_result(folder)
+            )
+        case MemoryError():
+            return RunFailedError(
+                f"too little memory for this run: {error}. Record fewer fields "
+                f"(simulation.record) or fewer steps (simulation.every){earlier_result(folder)}"
+            )
+        case OSError():
+            room = (
+                f"Make room, then:  {again}"
+                if checkpoint.exists()
+                else "Make room, and start again"
+            )
+            words = f"cannot write {checkpoint}: {reason(error)}.\n{room}"
+            return RunFailedError(words + earlier_result(folder))
+    files.put_back(moved)  # Ctrl-C before the first step
+    return error
+
+
+def _kept(checkpoint: Path) -> str:
+    """In words, how much of a finished run its checkpoint holds: the disk may have been full."""
     try:
-        trajectory = scenario.run(
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_seconds,
-            resume=resume,
-            progress=progress,
-        )
+        header = read_header(checkpoint)
     except CheckpointError as error:
-        put_back(moved)
-        raise UserMistakeError(f"{error.what}; {_ADVICE[error.reason]}") from error
-    except RunInterrupted as stopped:
-        kept = save_partial(stopped.trajectory, folder)
-        words = f"{stopped.what}; {kept}.\nGo on with:  {again}{earlier_result(folder)}"
-        raise RunInterrupted(words, stopped.trajectory) from None
-    except KeyboardInterrupt:  # before the first step
-        put_back(moved)
-        raise
-    except DivergenceError as error:
-        checkpoint.unlink(missing_ok=True)  # to go on from it would diverge again
-        raise RunFailedError(
-            f"{error.where}; what was computed before is {save_partial(error.trajectory, folder)}. "
-            "Take a smaller timestep, or check that node's parameters and inputs."
-            + earlier_result(folder)
-        ) from error
-    except MemoryError as error:
-        raise RunFailedError(
-            f"too little memory for this run: {error}. Record fewer fields (simulation.record) or "
-            f"fewer steps (simulation.every){earlier_result(folder)}"
-        ) from error
-    except OSError as error:
-        hint = f"Make room, then:  {again}" if checkpoint.exists() else "Make room, and start again"
-        words = f"cannot write {checkpoint}: {reason(error)}.\n{hint}"
-        raise RunFailedError(words + earlier_result(folder)) from error
-    try:
-        save(trajectory, folder / RESULT)  # first of all: nothing that follows can lose the run
-        figures = scenario.figures(trajectory)
-        tell(trajectory, figures)
-        outcome = Outcome(trajectory, figures, *_plots(scenario, trajectory))
-        _write(scenario, outcome, folder, command)
-    except KeyboardInterrupt:
-        words = f"stopped while results were written.\nGo on with:  {again}"
-        raise RunInterrupted(words + earlier_result(folder), trajectory) from None
-    except RunFailedError as error:
-        words = f"{error}.\nThe run is kept in {checkpoint}. Make room, then:  {again}"
-        raise RunFailedError(words + earlier_result(folder)) from error
-    clean_up(folder)
-    return outcome
+        return f"The run is not kept: {error.what}."
+    part = f" up to step {header['done']} of {header['total']}"
+    return f"The run is kept in {checkpoint}{part if header['done'] < header['total'] else ''}."
 
 
 def command_line(scenario: str, overrides: tuple[str, ...], folder: Path | None) -> str:
@@ -162,12 +193,29 @@ def _picture(title: str, draw: Callable[[], "Figure"], failures: list[str]) -> b
         return None
 
 
+def _plot_names(count: int) -> list[str]:
+    return [f"plot_{index + 1}.png" for index in range(count)]
+
+
 def _write(scenario: Scenario, outcome: Outcome, folder: Path, command: str) -> None:
-    for index, (_, png) in enumerate(outcome.plots, 1):
-        write_bytes(folder / f"plot_{index}.png", png)
+    for name, (_, png) in zip(_plot_names(len(outcome.plots)), outcome.plots, strict=True):
+        _when_there_is_room(partial(write_bytes, folder / name, png))
     graph = _picture("graph", partial(draw_graph, scenario), outcome.failures)
     limits = outcome.trajectory.warnings
     report = write_report(
         scenario, outcome.figures, outcome.plots, graph, command, outcome.failures, limits
     )
-    write_bytes(folder / REPORT, report.encode())
+    _when_there_is_room(lambda: write_bytes(folder / REPORT, report.encode()))
+
+
+def _when_there_is_room(write: Callable[[], None]) -> None:
+    """Write; at a terminal wait for whoever makes room, and try again."""
+    while True:
+        try:
+            return write()
+        except RunFailedError as error:
+            if not (sys.stdin.isatty() and sys.stderr.isatty()):
+                raise
+            print(f"{error}. Make room and press Enter; Ctrl-C gives up.", file=sys.stderr)
+            if not sys.stdin.readline():
+                raise

@@ -39,13 +39,14 @@ def plot(
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="node.field or node.field[0]")
     ] = (),
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help="picture (RESULT.png)")] = None,
+    salvage: Annotated[bool, tyro.conf.arg(help="of a damaged result, what is sound")] = False,
 ) -> int:
     """Plot fields of a result over time; without fields, all of them."""
     from mime.reporting.plots import draw_fields
     from mime.running.trajectory import Trajectory
 
     try:
-        trajectory = Trajectory.load(result)
+        trajectory = Trajectory.load(result, salvage=salvage)
     except ValueError as error:
         raise UserMistakeError(str(error)) from error
     names = list(fields) or [

@@ -48,7 +48,8 @@ def run(
     from mime.scenarios.scenario import load_scenario
 
     loaded = load_scenario(find_scenario(scenario), set, allow_code=allow_code)
-    folder = out or Path("mime_output") / loaded.name
+    # `...toml` has the stem `..`, which is another folder than a run's own.
+    folder = out or Path("mime_output") / (loaded.name.strip(". ") or "unnamed")
     command = command_line(scenario, set, out) + " --allow-code" * allow_code
     console = wide_console()
     console.quiet = quiet

@@ -1,6 +1,7 @@
 """The wiring of a graph: which value reaches which input, in which order, at which rate."""
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ class Edge:
 
     def sort_key(self) -> tuple[Any, ...]:
         """An order that does not depend on the order of `add_edge`: float sums must not either."""
-        name = getattr(self.transform, "__qualname__", repr(self.transform))
+        text = re.sub(r" at 0x[0-9a-f]+", "", repr(self.transform))  # another one in each process
+        name = getattr(self.transform, "__qualname__", text)
         return (self.target, self.target_field, self.source, self.source_field, self.delay, name)
 
     def value(self, flux: Any) -> Any:

@@ -16,7 +16,7 @@ from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
 from mime.running import checkpoint as checkpoints
-from mime.running.checkpoint import CheckpointError, Reached
+from mime.running.checkpoint import CheckpointError, CheckpointWarning, Reached, Wanted
 from mime.running.divergence import all_finite, locate, poison_of
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
@@ -108,6 +108,7 @@ class Job:
         self.treedef: Any = None
         self.recorded: list[np.ndarray] = []
         self.file: Path | None = None
+        self.warned = False
 
     def _allocate(self, outputs: Outputs | None = None) -> None:
         """Room for all samples, in the structure of a chunk's `outputs`."""
@@ -125,7 +126,8 @@ class Job:
             self.program, self.start, self.signals, self.selection, self.every
         )
         if resume:
-            found = checkpoints.load(file, self.prints, self.start, self.recorded)
+            wanted = Wanted(self.steps, self.every, self.start, self.recorded)
+            found = checkpoints.load(file, self.prints, wanted)
             self.state, self.done, self.records = found.state, found.done, found.records
         elif file.exists():
             header = checkpoints.read_header(file)
@@ -146,15 +148,15 @@ class Job:
                     self._next_chunk(pace)
                     bar(self.done)
                     if self.file and time.monotonic() - saved >= self.checkpoint_seconds:
-                        self._save()
+                        self._save_if_possible()
                         saved = time.monotonic()
             except KeyboardInterrupt:
                 self._allocate()
-                self._save()
+                self._save_if_possible()
                 advice = f"resume from {self.file}" if self.file else ""
                 what = f"stopped after {self.done} of {self.steps} steps"
                 raise RunInterrupted(what, self._trajectory(), advice) from None
-        self._save()
+        self._save_if_possible()
         warn_of_failures(self.program, self.state, self.start)
         trajectory = self._trajectory()
         tell_of_limits(trajectory, strict)
@@ -203,6 +205,20 @@ class Job:
         if self.file is not None:
             reached = Reached(self.done, self.steps, self.state, self.records)
             checkpoints.save(self.file, self.prints, reached, self.recorded)
+
+    def _save_if_possible(self) -> None:
+        """Save, or say once that there is no room: what was computed is worth more than a file."""
+        try:
+            self._save()
+        except OSError as error:
+            if not self.warned:
+                self.warned = True
+                warn_user(
+                    CheckpointWarning(
+                        f"cannot write {self.file}: {error.strerror or error}; the run goes on, "
+                        "keeps its last checkpoint and tries again. Make room."
+                    )
+                )
 
     def _trajectory(self) -> Trajectory:
         data = [values[: self.records] for values in self.recorded]

@@ -13,12 +13,12 @@ from mime._files import write_atomically
 from mime._text import nearest, quoted
 from mime.core.monitor import LimitExceeded
 from mime.core.step import SimulationState
+from mime.running import result_file
+from mime.running.result_file import ResultError
 
 if TYPE_CHECKING:
     import matplotlib.figure
     import xarray
-
-_FORMAT = "MIME trajectory 1"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         coordinates: dict[str, Any] = {
             "time": ("time", self.time, {"units": "s", "long_name": "time"})
         }
-        attributes: dict[str, Any] = {"format": _FORMAT}
+        attributes: dict[str, Any] = {"format": result_file.FORMAT}
         for node, given in self.parameters.items():
             for name, value in given.items():
                 key = f"{node}.{name}"
@@ -116,9 +116,8 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         return xarray.Dataset(variables, coordinates, attributes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a NetCDF file, whole or not at all."""
-        # HDF5 does not survive a disk that fills up while it writes: it writes to memory.
-        content = self.to_xarray().to_netcdf(engine="h5netcdf")
+        """Write a NetCDF file with checksums, whole or not at all."""
+        content = result_file.to_bytes(self.to_xarray())
 
         def write(part: Path) -> None:
             part.write_bytes(content)
@@ -126,24 +125,18 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         write_atomically(path, write)
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> "Trajectory":
-        """Read what `save` wrote."""
-        import xarray
+    def load(path: str | os.PathLike[str], *, salvage: bool = False) -> "Trajectory":
+        """Read what `save` wrote.
 
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"{path}: no such file")
+        A file that was changed since is refused with a `ResultError` that names the damaged fields;
+        with `salvage`, all that is sound is read, and a `SalvageWarning` names what is lost.
+        """
+        dataset = result_file.read(path, salvage)
         try:
-            dataset = xarray.load_dataset(path, engine="h5netcdf")
-        except (OSError, ValueError, RuntimeError) as error:
-            raise ValueError(
-                f"{path}: not a readable NetCDF file, or cut short ({error})"
-            ) from error
-        if dataset.attrs.get("format") != _FORMAT:
-            raise ValueError(
-                f"{path}: not a trajectory of MIME (its format is {dataset.attrs.get('format')!r}, "
-                f"expected {_FORMAT!r})"
-            )
-        return _from_xarray(dataset)
+            return _from_xarray(dataset)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            words = f"{path}: not a trajectory of MIME: {result_file.METADATA} make no sense"
+            raise ResultError(words, [result_file.METADATA]) from error
 
     def plot(self, fields: list[str] | None = None) -> "matplotlib.figure.Figure":
         """Draw one axis per field (`"node.field"`; all by default) over time, with units."""
@@ -184,9 +177,9 @@ class _Fields(dict[str, np.ndarray]):
 def _attribute(value: np.ndarray) -> Any:
     """A parameter in a form that NetCDF can keep as an attribute."""
     value = np.asarray(value)
-    if value.ndim == 0:
-        return value.item()
-    return value if value.ndim == 1 else json.dumps(value.tolist())
+    if value.dtype.kind in "iuf" and (value.ndim == 0 or (value.ndim == 1 and value.size > 1)):
+        return value if value.ndim else value.item()
+    return json.dumps(value.tolist())
 
 
 def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:

@@ -78,7 +78,6 @@ def test_a_count_that_is_an_array_of_jax_is_a_count(simulation):
             "rotor.torque: the function fails",
         ),
     ],
-    ids=str,
 )
 def test_a_wrong_value_is_refused_with_what_was_expected(simulation, options, message):
     with pytest.raises(InputError, match=message):

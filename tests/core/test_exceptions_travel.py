@@ -38,6 +38,7 @@ _ARGUMENTS = {
     "ScenarioError": (Path("a.toml"), [ScenarioProblem(("x",), "?", file=Path("a"), line=3)]),
     "DivergenceError": (Divergence("m", "x", 0.5), _TRAJECTORY),
     "RunInterrupted": ("stopped", _TRAJECTORY, "resume"),
+    "LimitError": ("too fast", _TRAJECTORY),
     "CheckpointError": ("missing", "no file", "look"),
     "UrdfError": (Path("a.urdf"), "no <link>", 3),
     "MazeError": ("no way", (1, 2)),

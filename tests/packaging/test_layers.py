@@ -10,10 +10,10 @@ import mime
 
 SOURCE = Path(mime.__file__).parents[1]
 STOREYS = [
-    {"_text", "_files", "models"},
+    {"_text", "_files"},
     {"xla"},
     {"core"},
-    {"running"},
+    {"running", "models"},
     {"control"},
     {"nodes", "maze"},
     {"mouse"},

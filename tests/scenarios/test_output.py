@@ -174,14 +174,15 @@ def test_files_that_are_not_a_runs_stay(run):
 
 
 def test_a_file_that_appears_during_a_run_is_not_replaced(run, monkeypatch):
-    first = Scenario.figures
+    first = Scenario.run
 
-    def place(scenario, trajectory):
+    def place(scenario, **options):
+        trajectory = first(scenario, **options)
         Path("here/result.nc").write_text("mine")
-        return first(scenario, trajectory)
+        return trajectory
 
     with monkeypatch.context() as patch:
-        patch.setattr(Scenario, "figures", place)
+        patch.setattr(Scenario, "run", place)
         code, err = run()
     assert code == 1
     assert "not overwritten" in err

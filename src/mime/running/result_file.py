@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mime._text import warn_user
+from mime._text import Travels, warn_user
 
 if TYPE_CHECKING:
     import xarray
@@ -31,15 +31,12 @@ _CHECKSUM_BYTES, _LENGTH_BYTES = 32, 8
 _END = _CHECKSUM_BYTES + _LENGTH_BYTES + len(_MARK)
 
 
-class ResultError(ValueError):
+class ResultError(Travels, ValueError):
     """A result that cannot be read; `damaged` names the fields whose checksums are wrong."""
 
     def __init__(self, what: str, damaged: Iterable[str] = ()):
         self.damaged = tuple(damaged)
         super().__init__(what)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.damaged)
 
 
 class SalvageWarning(UserWarning):

@@ -1,0 +1,391 @@
+"""Loops and branches.
+
+What all members share decides with a branch of the processor. Where members differ, a block does
+what any of them needs, and each lane keeps what is its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mime.native.lowering.program import STRUCTURED, Program
+from mime.native.lowering.values import (
+    MOST_CARRIED,
+    Lowered,
+    Memory,
+    Value,
+    as_objects,
+    registers,
+    type_of,
+)
+
+MOST_UNROLLED = 1500
+"""Equations that a loop may become when it is written out: constants of its passes fold then."""
+
+
+def _scan(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    consts, carries = eqn.params["num_consts"], eqn.params["num_carry"]
+    length, closed = eqn.params["length"], eqn.params["jaxpr"]
+    body = closed.jaxpr
+    given, start, xs = (
+        operands[:consts],
+        operands[consts : consts + carries],
+        operands[consts + carries :],
+    )
+    stacked = eqn.outvars[carries:]
+    order = range(length - 1, -1, -1) if eqn.params["reverse"] else range(length)
+    in_memory = any(x.size > MOST_CARRIED for x in start)
+    if length * max(1, size_of(body)) <= MOST_UNROLLED and not in_memory or length <= 1:
+        carry, rows = list(start), []
+        for k in order:
+            results = p.run(body, closed.consts, [*given, *carry, *(_row(p, x, k) for x in xs)])
+            carry, row = results[:carries], results[carries:]
+            rows.append([p.in_registers(x) for x in row])
+        if eqn.params["reverse"]:
+            rows.reverse()
+        ys = [
+            np.stack([as_objects(row[j]) for row in rows])
+            if rows
+            else np.zeros(v.aval.shape, v.aval.dtype)
+            for j, v in enumerate(stacked)
+        ]
+        return [*carry, *ys]
+    flags = [_varies(x) for x in operands]
+    carried, _ = p.varying.scan(eqn, flags)
+    kept = [a is b for a, b in zip(body.invars[consts : consts + carries], body.outvars, strict=False)]
+    tables = [p.in_memory(x, v.aval.dtype) for x, v in zip(xs, eqn.invars[consts + carries :], strict=True)]
+    ys = [homes.get(v) or p.e.allocate(v.aval.shape, v.aval.dtype) for v in stacked]
+    e = p.e
+    carry_ = Carry(p, start, last[consts : consts + carries], carried, kept, eqn.outvars, homes)
+    before, head, after = e.block, e.label("scan"), e.label("end")
+    e.branch(head)
+    e.begin(head)
+    index, line = e.phi("i64", False)
+    values = carry_.enter()
+    e.enter()
+    at: Any = index
+    if eqn.params["reverse"]:
+        at = e.op("sub", "i64", length - 1, index)
+    rows_in = [_row(p, x, at) for x in tables]
+    private = [*([False] * consts), *([True] * carries), *([False] * len(xs))]
+    results = p.run(body, closed.consts, [*given, *values, *rows_in], private)
+    for memory, y in zip(ys, results[carries:], strict=True):
+        _put_row(p, memory, at, y)
+    carry_.settle(results[:carries])
+    following = e.emit(f"add i64 {index.name}, 1", "i64", False)
+    e.complete(index, line, [("0", before), (following.name, e.block)])
+    finals = carry_.complete(before)
+    e.branch_if(e.compare("icmp ult", following, length, "i64"), head, after)
+    e.leave()
+    e.begin(after)
+    return [*finals, *ys]
+
+
+def _while(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    n_cond, n_body = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    of_cond, of_body = operands[:n_cond], operands[n_cond : n_cond + n_body]
+    start = operands[n_cond + n_body :]
+    carried, differs = p.varying.loop(eqn, [_varies(x) for x in operands])
+    kept = [a is b for a, b in zip(body.jaxpr.invars[n_body:], body.jaxpr.outvars, strict=True)]
+    e = p.e
+    carry = Carry(p, start, last[n_cond + n_body :], carried, kept, eqn.outvars, homes)
+    before, head, inside, after = e.block, e.label("while"), e.label("do"), e.label("end")
+    e.branch(head)
+    e.begin(head)
+    values = carry.enter()
+    e.enter()
+    going = p.run(cond.jaxpr, cond.consts, [*of_cond, *values])[0]
+    mask = p.in_registers(going).reshape(()).item()
+    e.branch_if(e.any(mask), inside, after)
+    e.begin(inside)
+    private = [*([False] * n_body), *([not differs] * len(values))]
+    results = p.run(body.jaxpr, body.consts, [*of_body, *values], private)
+    if differs:
+        results = [
+            x if same else _blended(p, mask, x, value, v.aval)
+            for x, value, v, same in zip(results, values, eqn.outvars, kept, strict=True)
+        ]
+    carry.settle(results)
+    carry.complete(before)
+    e.branch(head)
+    e.leave()
+    e.begin(after)
+    return list(values)
+
+
+class Carry:
+    """What a loop takes from one pass to the next: phis for arrays in registers, a place of its own
+    for each array in memory.
+    """
+
+    def __init__(
+        self,
+        p: Program,
+        start: Sequence[Lowered],
+        last: Sequence[bool],
+        varies: Sequence[bool],
+        kept: Sequence[bool],
+        outvars: Sequence[Any],
+        homes: Mapping[Any, Memory],
+    ):
+        self.p, self.start, self.kept, self.varies = p, list(start), kept, varies
+        self.outvars = outvars[: len(start)]
+        for k, (x, var) in enumerate(zip(start, self.outvars, strict=True)):
+            if kept[k]:
+                continue
+            if x.size > MOST_CARRIED or (isinstance(x, Memory) and x.size > 16):
+                if var in homes:
+                    place = p.in_memory(x, var.aval.dtype, homes[var])
+                elif p.may_change(x, last[k]):
+                    place = x
+                else:
+                    place = p.e.allocate(var.aval.shape, var.aval.dtype)
+                    p.fill(place, x)
+                self.start[k] = place
+            else:
+                self.start[k] = p.in_registers(x)
+        # Operands of the phis, spread over the lanes before the loop where that is needed.
+        self.entries = [
+            []
+            if same or isinstance(x, Memory)
+            else [p.e.operand(v, type_of(var.aval.dtype), flag) for v in _elements(x)]
+            for x, var, same, flag in zip(self.start, self.outvars, kept, varies, strict=True)
+        ]
+
+    def enter(self) -> list[Lowered]:
+        """The carried values at the head of the loop."""
+        self.phis: list[list[tuple[Value, int]]] = []
+        values: list[Lowered] = []
+        for x, var, same, varies in zip(
+            self.start, self.outvars, self.kept, self.varies, strict=True
+        ):
+            if same or isinstance(x, Memory):
+                self.phis.append([])
+                values.append(x)
+            else:
+                type_ = type_of(var.aval.dtype)
+                self.phis.append([self.p.e.phi(type_, varies) for _ in range(x.size)])
+                values.append(registers([v for v, _ in self.phis[-1]], x.shape))
+        self.values = values
+        return values
+
+    def settle(self, results: Sequence[Lowered]) -> None:
+        """Bring the results of a pass to where the next one looks for them."""
+        places = {x.pointers for x in self.start if isinstance(x, Memory)}
+        moved = []
+        for x, place in zip(results, self.start, strict=True):
+            if isinstance(place, Memory) and isinstance(x, Memory):
+                if x.pointers != place.pointers and x.pointers in places:
+                    copy = self.p.e.allocate(x.shape, x.dtype)
+                    self.p.fill(copy, x)
+                    x = copy
+            moved.append(x)
+        self.results: list[Lowered] = []
+        for x, place, same in zip(moved, self.start, self.kept, strict=True):
+            if same:
+                self.results.append(place)
+            elif isinstance(place, Memory):
+                self.p.fill(place, x)
+                self.results.append(place)
+            else:
+                self.results.append(self.p.in_registers(x))
+        self.operands = [
+            [
+                self.p.e.operand(value, phi.type, phi.varying)
+                for (phi, _), value in zip(phis, _elements(x), strict=True)
+            ]
+            if phis
+            else []
+            for phis, x in zip(self.phis, self.results, strict=True)
+        ]
+
+    def complete(self, before: str) -> list[Lowered]:
+        """Close the loop: say what each phi is. Returns the values after the last pass."""
+        e = self.p.e
+        block = e.block
+        for phis, entries, operands in zip(self.phis, self.entries, self.operands, strict=True):
+            if not phis:
+                continue
+            for (phi, line), first, again in zip(phis, entries, operands, strict=True):
+                e.complete(phi, line, [(first, before), (again, block)])
+        return self.results
+
+
+def _elements(x: Lowered) -> list[Any]:
+    assert isinstance(x, np.ndarray)
+    return as_objects(x).ravel().tolist()
+
+
+def _cond(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    which = p.in_registers(operands[0]).reshape(()).item()
+    branches, args = eqn.params["branches"], operands[1:]
+    count = len(branches)
+    if not isinstance(which, Value):
+        chosen = branches[min(max(int(which), 0), count - 1)]
+        return p.run(chosen.jaxpr, chosen.consts, args)
+    e, index_type = p.e, which.type
+    places: list[Memory | None] = [
+        p.e.allocate(v.aval.shape, v.aval.dtype) if _size(v) > MOST_CARRIED else None
+        for v in eqn.outvars
+    ]
+    results: list[list[Any]] = []
+    for k, branch in enumerate(branches):
+        mask = _is_case(p, which, k, count, index_type)
+        before, inside, after = e.block, e.label("case"), e.label("join")
+        e.branch_if(e.any(mask), inside, after)
+        e.begin(inside)
+        e.enter()
+        found = p.run(branch.jaxpr, branch.consts, args)
+        flat = []
+        for x, place, v in zip(found, places, eqn.outvars, strict=True):
+            type_ = type_of(v.aval.dtype)
+            if place is None:
+                flat += [(y, type_) for y in _elements(p.in_registers(x))]
+            elif k == 0:
+                p.fill(place, x)
+            else:
+                _fill_where(p, mask, place, x)
+        varies = [
+            (isinstance(y, Value) and y.varying) for y, _ in flat
+        ]
+        texts = [e.operand(y, t, v) for (y, t), v in zip(flat, varies, strict=True)]
+        e.branch(after)
+        end = e.block
+        e.leave()
+        e.begin(after)
+        joined: list[Any] = []
+        lines = []
+        for (_, type_), v in zip(flat, varies, strict=True):
+            phi, line = e.phi(type_, v)
+            joined.append(phi)
+            lines.append(line)
+        for phi, line, text in zip(joined, lines, texts, strict=True):
+            e.complete(phi, line, [("poison", before), (text, end)])
+        if k == 0:
+            results = [[x] for x in joined]
+        else:
+            for kept, x in zip(results, joined, strict=True):
+                kept[0] = e.select(mask, x, kept[0], x.type)
+    flat_results = iter([kept[0] for kept in results])
+    return [
+        place if place is not None else registers([next(flat_results) for _ in range(_size(v))], v.aval.shape)
+        for place, v in zip(places, eqn.outvars, strict=True)
+    ]
+
+
+def _is_case(p: Program, which: Value, k: int, count: int, type_: str) -> Value:
+    e = p.e
+    if type_ == "i1":
+        return which if k == 1 else e.op("xor", "i1", which, True)
+    if k == 0:
+        return e.compare("icmp sle", which, 0, type_)
+    if k == count - 1:
+        return e.compare("icmp sge", which, k, type_)
+    return e.compare("icmp eq", which, k, type_)
+
+
+def _blended(p: Program, mask: Any, new: Lowered, old: Lowered, aval: Any) -> Lowered:
+    if isinstance(old, Memory):
+        _fill_where(p, mask, old, new)
+        return old
+    type_ = type_of(aval.dtype)
+    pairs = zip(_elements(p.in_registers(new)), _elements(old), strict=True)
+    return registers([p.e.select(mask, a, b, type_) for a, b in pairs], aval.shape)
+
+
+def _fill_where(p: Program, mask: Any, place: Memory, x: Lowered) -> None:
+    """Copy for the lanes that the mask names."""
+    e, source = p.e, p.in_memory(x, place.dtype)
+    type_ = type_of(place.dtype)
+    p.each(
+        place.size,
+        lambda k: e.store(place, k, e.select(mask, e.load(source, k), e.load(place, k), type_)),
+    )
+
+
+def _row(p: Program, x: Lowered, k: Any) -> Lowered:
+    """x[k]"""
+    shape = x.shape[1:]
+    if not isinstance(x, Memory):
+        row = x[k]
+        return row if isinstance(row, np.ndarray) else _scalar(x, row)
+    size = int(np.prod(shape, dtype=np.int64))
+    first = p.e._integer("mul", k, size, "i64")
+    if size <= 256:
+        flat = [p.e.load(x, p.e._integer("add", first, j, "i64")) for j in range(size)]
+        return registers(flat, shape)
+    scale = p.e.lanes if x.kind == "lanes" else 1
+    stored = type_of(x.dtype)
+    stored = "i8" if stored == "i1" else stored
+    pointers = tuple(p.e.address(pointer, first, stored, scale) for pointer in x.pointers)
+    return Memory(pointers, x.kind, shape, x.dtype)
+
+
+def _scalar(like: np.ndarray, x: Any) -> np.ndarray:
+    cell = np.empty((), like.dtype)
+    cell[()] = x
+    return cell
+
+
+def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
+    """memory[k] = x"""
+    size = int(np.prod(memory.shape[1:], dtype=np.int64))
+    first = p.e._integer("mul", k, size, "i64")
+    if isinstance(x, Memory):
+        p.each(
+            size,
+            lambda j: p.e.store(memory, p.e._integer("add", first, j, "i64"), p.e.load(x, j)),
+        )
+    else:
+        for j, element in enumerate(_elements(x)):
+            p.e.store(memory, p.e._integer("add", first, j, "i64"), element)
+
+
+def _varies(x: Lowered) -> bool:
+    if isinstance(x, Memory):
+        return x.kind != "shared"
+    return x.dtype == object and any(isinstance(v, Value) and v.varying for v in x.flat)
+
+
+def size_of(jaxpr: Any) -> int:
+    """Equations of a jaxpr, those of inner ones included, arrays counted by their elements."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        inner = [
+            j
+            for value in eqn.params.values()
+            for j in (value if isinstance(value, tuple | list) else [value])
+            if hasattr(j, "jaxpr") or hasattr(j, "eqns")
+        ]
+        own = max((_size(v) for v in eqn.outvars), default=1)
+        total += sum(size_of(getattr(j, "jaxpr", j)) for j in inner) if inner else max(1, own)
+    return total
+
+
+def _size(v: Any) -> int:
+    return int(np.prod(v.aval.shape, dtype=np.int64))
+
+
+def _linear_solve(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    counts = [lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve]
+    first = sum(counts[:2])
+    solve = operands[first : first + counts[2]]
+    right = operands[sum(counts) :]
+    return p.run(jaxprs.solve.jaxpr, jaxprs.solve.consts, [*solve, *right])
+
+
+STRUCTURED.update(scan=_scan, cond=_cond)
+STRUCTURED["while"] = _while
+STRUCTURED["custom_linear_solve"] = STRUCTURED["linear_solve"] = _linear_solve
+STRUCTURED["optimization_barrier"] = lambda p, eqn, operands, last, homes: operands

@@ -1,0 +1,276 @@
+"""A jaxpr, equation by equation: what each variable becomes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import Literal
+
+from mime.native.lowering.elementwise import ELEMENTS, lower_elementwise, settled
+from mime.native.lowering.emitter import Emitter
+from mime.native.lowering.reductions import REDUCTIONS
+from mime.native.lowering.shapes import SHAPES, VIEWS, index_map
+from mime.native.lowering.values import (
+    MOST_IN_REGISTERS,
+    Lowered,
+    Memory,
+    Unsupported,
+    Value,
+    as_objects,
+    registers,
+    type_of,
+)
+from mime.native.lowering.varying import Varying, inner_jaxpr
+
+Rule = Callable[..., Any]
+STRUCTURED: dict[str, Rule] = {}
+"""Rules `(program, eqn, operands, last) -> results` of loops, branches and indices.
+
+`last` tells of each operand whether nobody reads it afterwards.
+"""
+
+
+class Program:
+    """The lowering of one function."""
+
+    def __init__(self, emitter: Emitter, varying: Varying):
+        self.e, self.varying = emitter, varying
+        self.aliased: set[tuple[str, ...]] = set()
+        """Arrays in memory that several variables may mean: none of them is changed in place."""
+
+    def run(
+        self,
+        jaxpr: Any,
+        consts: Sequence[Any],
+        args: Sequence[Lowered],
+        private: Sequence[bool] | None = None,
+        homes: Mapping[Any, Memory] | None = None,
+    ) -> list[Lowered]:
+        """Lower a jaxpr on these arguments.
+
+        private   arguments that nobody else reads: an array in memory may be changed in place
+        homes     where results that are large shall lie
+        """
+        env: dict[Any, Lowered] = {}
+        for var, const in zip(jaxpr.constvars, consts, strict=True):
+            env[var] = constant(const)
+        seen = [x.pointers for x in args if isinstance(x, Memory)]
+        mine = {
+            v: own and not (isinstance(x, Memory) and seen.count(x.pointers) > 1)
+            for v, x, own in zip(jaxpr.invars, args, private or [False] * len(args), strict=True)
+        }
+        env.update(zip(jaxpr.invars, args, strict=True))
+        eqns, last_use = _needed(jaxpr)
+        self_homes = dict(homes or {})
+
+        def read(atom: Any) -> Lowered:
+            return constant(atom.val) if isinstance(atom, Literal) else env[atom]
+
+        for number, eqn in enumerate(eqns):
+            operands = [read(v) for v in eqn.invars]
+            last = [
+                not isinstance(v, Literal) and last_use[v] == number and mine.get(v, True)
+                for v in eqn.invars
+            ]
+            wanted = {v: self_homes[v] for v in eqn.outvars if v in self_homes}
+            results = self.equation(eqn, operands, last, wanted)
+            self._note_aliases(operands, last, results)
+            for var, result in zip(eqn.outvars, results, strict=True):
+                env[var] = result
+        return [read(v) for v in jaxpr.outvars]
+
+    def _note_aliases(
+        self, operands: Sequence[Lowered], last: Sequence[bool], results: Sequence[Lowered]
+    ) -> None:
+        read_later = {
+            x.pointers
+            for x, is_last in zip(operands, last, strict=True)
+            if isinstance(x, Memory) and not is_last
+        }
+        shared = [x.pointers for x in results if isinstance(x, Memory)]
+        self.aliased.update(p for p in shared if p in read_later or shared.count(p) > 1)
+
+    def may_change(self, x: Lowered, last: bool) -> bool:
+        """True when an array in memory may be changed in place."""
+        return isinstance(x, Memory) and x.owned and last and x.pointers not in self.aliased
+
+    def equation(
+        self, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+    ) -> Sequence[Lowered]:
+        """The results of one equation."""
+        name = eqn.primitive.name
+        if name in STRUCTURED:
+            return STRUCTURED[name](self, eqn, operands, last, homes)
+        inner = inner_jaxpr(eqn)
+        if inner is not None and name in CALLS:
+            jaxpr, consts = inner
+            inner_homes = {
+                v: homes[out]
+                for v, out in zip(jaxpr.outvars, eqn.outvars, strict=True)
+                if out in homes and not isinstance(v, Literal)
+            }
+            skip = len(operands) - len(jaxpr.invars)
+            return self.run(jaxpr, consts, operands[skip:], last[skip:], inner_homes)
+        if any(isinstance(x, Memory) for x in operands) and not self._small(eqn, operands):
+            return self._in_memory(eqn, operands, homes)
+        loaded = [self.in_registers(x) for x in operands]
+        if name in ELEMENTS:
+            return [lower_elementwise(self.e, eqn, *loaded)]
+        if name in SHAPES:
+            if eqn.outvars and _size(eqn.outvars[0]) > MOST_IN_REGISTERS:
+                if not all(x.dtype != object for x in loaded):
+                    return self._in_memory(eqn, operands, homes)
+            results = SHAPES[name](eqn, *loaded)
+            return results if isinstance(results, list) else [results]
+        if name in REDUCTIONS:
+            return [settled(REDUCTIONS[name](self.e, eqn, *loaded), eqn.outvars[0].aval.dtype)]
+        raise Unsupported(name)
+
+    # --- between registers and memory -----------------------------------------------------------
+
+    def in_registers(self, x: Lowered) -> np.ndarray:
+        """The array with each element loaded."""
+        if not isinstance(x, Memory):
+            return x
+        if x.size > MOST_IN_REGISTERS:
+            raise Unsupported(f"an array of {x.size} elements outside of loops")
+        return registers([self.e.load(x, k) for k in range(x.size)], x.shape)
+
+    def in_memory(self, x: Lowered, dtype: Any, home: Memory | None = None) -> Memory:
+        """The array at addresses: a table if it is constant, else a copy in the workspace."""
+        if isinstance(x, Memory) and home is None:
+            return x
+        if home is None and isinstance(x, np.ndarray) and x.dtype != object:
+            return self.e.module.table(np.ascontiguousarray(x, dtype))
+        memory = home if home is not None else self.e.allocate(x.shape, dtype)
+        self.fill(memory, x)
+        return memory
+
+    def fill(self, memory: Memory, x: Lowered) -> None:
+        """Copy an array to another in memory."""
+        if isinstance(x, Memory):
+            if x.pointers == memory.pointers:
+                return
+            self.each(memory.size, lambda k: self.e.store(memory, k, self.e.load(x, k)))
+        elif x.size > 64 and x.dtype != object and np.all(x == x.flat[0]):
+            number = x.flat[0].item()
+            self.each(memory.size, lambda k: self.e.store(memory, k, number))
+        elif x.dtype != object and x.size > 64:
+            self.fill(memory, self.e.module.table(np.ascontiguousarray(x)))
+        else:
+            for k, element in enumerate(as_objects(x).ravel().tolist()):
+                self.e.store(memory, k, element)
+
+    def each(self, count: int, body: Callable[[Any], None], unroll: int = 16) -> None:
+        """Do something for each index: as a loop, unless there are few."""
+        if count <= unroll:
+            for k in range(count):
+                body(k)
+            return
+        e = self.e
+        before, head, after = e.block, e.label("each"), e.label("done")
+        e.branch(head)
+        e.begin(head)
+        index, line = e.phi("i64", False)
+        e.enter()
+        body(index)
+        following = e.emit(f"add i64 {index.name}, 1", "i64", False)
+        e.complete(index, line, [("0", before), (following.name, e.block)])
+        e.branch_if(e.compare("icmp ult", following, count, "i64"), head, after)
+        e.leave()
+        e.begin(after)
+
+    def _small(self, eqn: Any, operands: Sequence[Lowered]) -> bool:
+        sizes = [x.size for x in operands] + [_size(v) for v in eqn.outvars]
+        return max(sizes) <= 256
+
+    def _in_memory(
+        self, eqn: Any, operands: Sequence[Lowered], homes: Mapping[Any, Memory]
+    ) -> list[Lowered]:
+        """An equation on arrays too large for registers: views, copies, loops over elements."""
+        name, out = eqn.primitive.name, eqn.outvars[0].aval
+        home = homes.get(eqn.outvars[0])
+        if name in VIEWS and isinstance(operands[0], Memory):
+            return [operands[0].reshaped(out.shape)]
+        if name in ("copy", "copy_p", "stop_gradient") and isinstance(operands[0], Memory):
+            return [operands[0]]
+        if name == "slice" and isinstance(operands[0], Memory):
+            source = index_map(eqn, operands[0].shape)
+            if source.size <= 256:
+                flat = [self.e.load(operands[0], int(k)) for k in source.ravel()]
+                return [registers(flat, out.shape)]
+        if name == "unstack" and isinstance(operands[0], Memory):
+            raise Unsupported("unstack of a large array")
+        result = home or self.e.allocate(out.shape, out.dtype)
+        if name in ELEMENTS:
+            self._elements(eqn, operands, result)
+            return [result]
+        if name == "broadcast_in_dim" and operands[0].size == 1:
+            element = self.in_registers(operands[0]).reshape(()).item()
+            self.each(result.size, lambda k: self.e.store(result, k, element))
+            return [result]
+        if name in SHAPES and len(operands) == 1 and isinstance(operands[0], Memory):
+            self._copied(result, operands[0], index_map(eqn, operands[0].shape))
+            return [result]
+        if name == "broadcast_in_dim":
+            source = self.in_memory(operands[0], eqn.invars[0].aval.dtype)
+            self._copied(result, source, index_map(eqn, source.shape))
+            return [result]
+        raise Unsupported(f"{name} of arrays with {max(x.size for x in operands)} elements")
+
+    def _copied(self, result: Memory, source: Memory, indices: np.ndarray) -> None:
+        flat = indices.ravel().astype(np.int64)
+        table = self.e.module.table(flat)
+        self.each(result.size, lambda k: self.e.store(
+            result, k, self.e.load(source, self.e.load(table, k) if isinstance(k, Value) else int(flat[k]))
+        ))  # fmt: skip
+
+    def _elements(self, eqn: Any, operands: Sequence[Lowered], result: Memory) -> None:
+        sources = [
+            self.in_memory(x, v.aval.dtype) if x.size > 1 else self.in_registers(x)
+            for x, v in zip(operands, eqn.invars, strict=True)
+        ]
+        type_ = type_of(eqn.invars[0].aval.dtype)
+
+        def one(k: Any) -> None:
+            x = [self.e.load(s, k) if isinstance(s, Memory) else s.item() for s in sources]
+            self.e.store(result, k, ELEMENTS[eqn.primitive.name](self.e, *x, type_, eqn))
+
+        self.each(result.size, one)
+
+
+CALLS = {
+    *("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"),
+    *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_vmap_call"),
+}
+"""Calls of functions, which are lowered where they stand."""
+
+
+def constant(x: Any) -> np.ndarray:
+    """A number or an array of them."""
+    array = np.asarray(x)
+    type_of(array.dtype)
+    return array
+
+
+def _size(v: Any) -> int:
+    return int(np.prod(v.aval.shape, dtype=np.int64))
+
+
+def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:
+    """The equations that matter, and where each variable is read last; results are read for ever."""
+    needed = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if any(v in needed for v in eqn.outvars):
+            kept.append(eqn)
+            needed.update(v for v in eqn.invars if not isinstance(v, Literal))
+    kept.reverse()
+    last = {
+        v: number
+        for number, eqn in enumerate(kept)
+        for v in eqn.invars
+        if not isinstance(v, Literal)
+    }
+    last.update((v, len(kept)) for v in jaxpr.outvars if not isinstance(v, Literal))
+    return kept, last

@@ -1,0 +1,103 @@
+"""What a variable of a jaxpr is while it is lowered.
+
+A **constant** is a NumPy array of numbers. An array **in registers** is a NumPy array of objects,
+each a number or a `Value`: slicing, stacking and reshaping it costs nothing when the program runs.
+An array **in memory** is a `Memory`: it is large, or its index is known only when the program runs.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+MOST_IN_REGISTERS = 4096
+"""Elements from which on an array is kept in memory: each is an instruction of its own."""
+
+MOST_CARRIED = 96
+"""Elements of an array that a loop carries in registers; a larger one is carried in memory."""
+
+TYPES = {
+    "float64": "double",
+    "float32": "float",
+    "int64": "i64",
+    "uint64": "i64",
+    "int32": "i32",
+    "uint32": "i32",
+    "int16": "i16",
+    "uint16": "i16",
+    "int8": "i8",
+    "uint8": "i8",
+    "bool": "i1",
+}
+"""The LLVM type of one element."""
+
+
+class Unsupported(Exception):
+    """The compiler does not know a primitive, or not in this form: XLA takes the whole function."""
+
+
+class Value:
+    """One scalar of the physics in a register: a vector with a lane for each member of a block, or
+    a single number where all members share it.
+    """
+
+    __slots__ = ("factors", "name", "type", "varying")
+
+    def __init__(self, name: str, type_: str, varying: bool):
+        self.name, self.type, self.varying = name, type_, varying
+        self.factors: tuple[Any, Any] | None = None
+        """(a, b) when this is the product a b, which a sum may then fuse with."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """An array whose elements lie in memory, in row-major order.
+
+    lanes      one pointer: the lanes of an element lie side by side (the workspace)
+    members    one pointer for each lane: the arrays of the members lie one after another
+    shared     one pointer: all members share the array
+    """
+
+    pointers: tuple[str, ...]
+    kind: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    owned: bool = False
+    """The lowering made it, and may change it once nobody reads the old content any more."""
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def reshaped(self, shape: tuple[int, ...]) -> "Memory":
+        """The same elements in another shape."""
+        return dataclasses.replace(self, shape=tuple(shape))
+
+
+Lowered = np.ndarray | Memory
+
+
+def type_of(dtype: Any) -> str:
+    """The LLVM type of an element of this dtype."""
+    name = np.dtype(dtype).name if not hasattr(dtype, "_rules") else str(dtype)
+    if name not in TYPES:
+        raise Unsupported(f"arrays of {name}")
+    return TYPES[name]
+
+
+def is_constant(x: Any) -> bool:
+    """True for an array of numbers."""
+    return isinstance(x, np.ndarray) and x.dtype != object
+
+
+def registers(elements: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A list of elements as an array in registers."""
+    array = np.empty(len(elements), object)
+    array[:] = elements
+    return array.reshape(shape)
+
+
+def as_objects(x: np.ndarray) -> np.ndarray:
+    """The array with an object for each element; numbers become Python's own."""
+    return x if x.dtype == object else x.astype(object)

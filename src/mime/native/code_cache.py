@@ -1,0 +1,2 @@
+def kept(key, make):
+    return make()

@@ -1,0 +1,156 @@
+"""LLVM IR text to machine code of this processor, loaded and callable by its address.
+
+    text -> parsed, verified -> optimised -> object code (kept on disk) -> loaded, symbols resolved
+
+Kernels come as long straight lines of explicit vectors, their common terms shared already. So the
+optimiser's cheap passes do, and its vectorisers and unrolling stay off.
+"""
+
+import hashlib
+import os
+import platform
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
+
+from mime.native import code_cache
+
+FORMAT = 1
+"""Of the code that is kept on disk: raised whenever the same IR is to be compiled differently."""
+
+
+class NativeError(RuntimeError):
+    """No machine code for this: its text says why. The work goes to XLA instead."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """The processor, as LLVM names it."""
+
+    triple: str
+    cpu: str
+    features: str
+
+    def has(self, feature: str) -> bool:
+        """Whether the last word on a feature is a plus."""
+        words = [word for word in self.features.split(",") if word[1:] == feature]
+        return bool(words) and words[-1][0] == "+"
+
+    @property
+    def has_fma(self) -> bool:
+        """Whether a·b + c is one instruction; LLVM calls libm once per lane where it is none."""
+        return "aarch64" in self.triple or "arm64" in self.triple or self.has("fma")
+
+    def lanes(self, bits: int) -> int:
+        """Numbers of `bits` in a vector: 256 bits with AVX2 (AVX-512 was no faster), else 128."""
+        return (256 if self.has("avx") and self.has("avx2") else 128) // bits
+
+
+def why_off() -> str | None:
+    """The reason why this process makes no machine code; None where it does."""
+    if os.environ.get("MIME_NATIVE", "").lower() == "off":
+        return "the environment says MIME_NATIVE=off"
+    if platform.machine().lower() not in {"x86_64", "amd64", "aarch64", "arm64"}:
+        return f"no native code is made for a processor of the kind {platform.machine()!r}"
+    return None
+
+
+def host() -> Host:
+    """This processor; MIME_NATIVE_FEATURES, such as "-avx,-avx2,-fma", has the last word."""
+    return _host(os.environ.get("MIME_NATIVE_FEATURES", ""))
+
+
+class Code:
+    """Loaded machine code. Its addresses are good as long as this object lives."""
+
+    def __init__(self, linker: Any, library: Any, functions: Sequence[str]):
+        self._addresses = {name: int(library[name]) for name in functions}
+        weakref.finalize(self, _unload, linker, library).atexit = False
+
+    def address(self, name: str) -> int:
+        """Where the function `name` begins."""
+        return self._addresses[name]
+
+
+def compile_ir(text: str, functions: Sequence[str]) -> Code:
+    """The functions of an IR module, callable by address. Raises NativeError for any reason."""
+    if reason := why_off():
+        raise NativeError(reason)
+    this = host()
+    parts = (text, this.cpu, this.features, this.triple, *_versions(), str(FORMAT))
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    try:
+        with _lock:
+            return _load(code_cache.kept(key, lambda: _object_code(text, this)), functions)
+    except RuntimeError as error:
+        raise NativeError(f"LLVM refuses the code: {error}") from error
+
+
+_lock = threading.RLock()
+
+
+def _versions() -> tuple[str, str]:
+    return llvmlite.__version__, ".".join(map(str, llvm.llvm_version_info))
+
+
+@cache
+def _host(last_word: str) -> Host:
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:  # not known for some ARM systems: the baseline has NEON
+        features = ""
+    return Host(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=",".join(filter(None, (features, last_word))),
+    )
+
+
+@cache
+def _target_machine(this: Host) -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_triple(this.triple).create_target_machine(
+        cpu=this.cpu, features=this.features, opt=1, jit=True
+    )
+
+
+def _object_code(text: str, this: Host) -> bytes:
+    machine = _target_machine(this)
+    module = llvm.parse_assembly(text)
+    module.triple = this.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = options.slp_vectorization = False
+    options.loop_unrolling = options.loop_interleaving = False
+    builder = llvm.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    NewPassManager._dispose(passes)  # its class inherits an empty one, which would leak it
+    passes.detach()
+    return machine.emit_object(module)
+
+
+def _load(object_code: bytes, functions: Sequence[str]) -> Code:
+    """The linker finds what is undefined in this process (libm, libc), or raises RuntimeError.
+
+    (Each Code has a linker of its own: what one remembers of a library is freed with it only.)
+    """
+    linker = llvm.create_lljit_compiler(_target_machine(host()), suppress_errors=True)
+    library = llvm.JITLibraryBuilder().add_object_img(object_code).add_current_process()
+    for name in functions:
+        library.export_symbol(name)
+    return Code(linker, library.link(linker, "kernels"), functions)
+
+
+def _unload(linker: Any, library: Any) -> None:
+    library.close()
+    linker.close()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mime.native.lowering.elementary_text import elementary_text, function_name
 from mime.native.lowering.values import TYPES, Memory, Value, type_of
 
 _SIZES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
@@ -412,8 +413,9 @@ class Module:
     def elementary(self, name: str, type_: str) -> str:
         """The name of an elementary function, which the module then defines."""
         bits = 64 if type_ == "double" else 32
+        function = function_name(name, bits, self.lanes, self.fma)
         self._elementary[name, bits] = None
-        return f"{name}_{bits}"
+        return function
 
     def table(self, array: np.ndarray) -> Memory:
         """A constant array in memory."""
@@ -437,9 +439,7 @@ class Module:
 
     def text(self) -> str:
         """The IR of the whole module."""
-        from mime.native.lowering.elementary_text import elementary_text
-
-        wanted = tuple(self._elementary)
+        wanted = tuple(sorted(self._elementary))
         tables = [text for _, text in self._tables.values()]
         elementary, declared = elementary_text(wanted, self.lanes, self.fma)
         mine = [text for name, text in self._declared.items() if name not in declared]

@@ -1,33 +1,42 @@
-"""Kernels as functions that XLA calls: one handler, `handler.ll`, for all of them.
+"""Kernels as functions that XLA and Python call: `handler.ll` and `kernels.ll`, with this their door.
+
+    void kernel(void** args, void** results, void* workspace, long first, long last, long members)
+
+computes members `first` to `last`, the first axis of every array; `first` is a multiple of the
+lanes. Members are independent: results are the same bits for any number of threads.
 
 A program names its kernel by a hash of the kernel's content, never by an address: JAX keeps
-programs on disk for other processes.
+programs on disk for other processes. XLA looks the kernel up when it loads a program, and holds it
+until the last run of that program is over, whatever Python has dropped meanwhile.
 """
 
 import ctypes
 import os
+import threading
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from struct import Struct
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from mime.native.machine import Code, compile_ir
+from mime.native.machine import Code, NativeError, compile_ir
 
 TARGET = "mime_native"
 SPLIT_NS = 50_000
-"""Work that takes longer goes to all cores: handing it over costs some 5 µs."""
+"""Work that takes longer goes to all cores: handing it over costs a few microseconds."""
 BLOCK_NS = 10_000
 """The least work that is handed over at once."""
 
 
 class _Record(ctypes.Structure):
-    """A kernel as the handler knows it: %Record of handler.ll."""
+    """A kernel as kernels.ll knows it."""
 
     _fields_ = (
         ("next", ctypes.c_void_p),
@@ -43,9 +52,10 @@ class _Record(ctypes.Structure):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A loaded kernel: XLA finds it by its key while this object or an executable of it lives.
+    """A loaded kernel: XLA finds it by its key while this object lives.
 
-    `cost_ns` estimates the time per member; `keepalive` holds the code at `address`.
+    `cost_ns` estimates the time per member; `keepalive` holds the code at `address`; `key` is a
+    hash of the content, in 64 bits with a sign.
     """
 
     address: int
@@ -53,18 +63,26 @@ class Entry:
     workspace_bytes: int
     cost_ns: float
     key: int
-    keepalive: Any
-    _record: _Record = field(init=False, repr=False)
+    keepalive: Any = field(repr=False)
+    alone: int = field(init=False, repr=False)
+    """The most members that one thread computes."""
+    record: int = field(init=False, repr=False)
+    """The address of its record."""
+    door: "_Door" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        block = -(-int(BLOCK_NS / self.cost_ns + 1) // self.lanes) * self.lanes
+        cost_ns = max(self.cost_ns, 1e-3)
+        alone = max(self.lanes, int(SPLIT_NS / cost_ns))
+        block = -(-int(BLOCK_NS / cost_ns + 1) // self.lanes) * self.lanes
         record = _Record(
-            None, 0, self.key, self.address, self.lanes, self.workspace_bytes,
-            int(SPLIT_NS / self.cost_ns), block,
-        )  # fmt: skip
-        object.__setattr__(self, "_record", record)
+            None, 0, self.key, self.address, self.lanes, self.workspace_bytes, alone, block
+        )
+        for name, value in (
+            ("alone", alone), ("record", ctypes.addressof(record)), ("door", door())
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
         _reap()
-        handler().insert(ctypes.addressof(record))
+        self.door.insert(self.record)
         weakref.finalize(self, _retire, record, self.keepalive).atexit = False
 
 
@@ -76,41 +94,125 @@ def ffi_call(
     return list(call(*args, key=np.int64(entry.key), members=np.int64(members)))
 
 
-class Handler(NamedTuple):
-    """The functions of handler.ll that Python calls, and their code."""
+def call_direct(
+    entry: Entry,
+    args: Sequence[np.ndarray],
+    results: Sequence[np.ndarray],
+    members: int,
+    threads: int | None = None,
+) -> None:
+    """Fill `results` with what the kernel makes of `args`, without JAX and without Python's lock.
+
+    All are contiguous NumPy arrays of the kernel's types, and nobody else writes to them meanwhile.
+    `threads=None` takes all cores for what takes long.
+    """
+    call = _words(len(args) + len(results)).pack(
+        entry.record, members, len(args), len(results), *map(id, args), *map(id, results)
+    )
+    if members <= entry.alone or threads == 1:
+        done = entry.door.direct(call)
+    else:
+        done = _on_threads(entry.door, call, threads or _cores())
+    if not done:
+        raise MemoryError(f"no memory for the {entry.workspace_bytes} bytes of a kernel's work")
+
+
+def _on_threads(door: "_Door", call: bytes, threads: int) -> bool:
+    job = door.direct_job(call, threads)
+    if not job:
+        return door.direct(call)
+    holders = ctypes.c_int64.from_address(job).value
+    for _ in range(holders - 1):
+        try:
+            _pool().submit(door.help, job)
+        except RuntimeError:  # the interpreter is about to end
+            door.leave(job)
+    return door.lead(job)
+
+
+@cache
+def _words(arrays: int) -> Struct:
+    return Struct(f"={4 + arrays}q")
+
+
+@cache
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, _cores() - 1), thread_name_prefix="mime-native")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # a child inherits no threads
+
+
+class _Door(NamedTuple):
+    """The functions of kernels.ll that Python calls, and their code."""
 
     insert: Any
     remove: Any
     uses: Any
+    direct: Any
+    direct_job: Any
+    help: Any
+    lead: Any
+    leave: Any
     code: Code
 
 
+def door() -> _Door:
+    """The door, compiled and made known to XLA once in this process."""
+    with _making:
+        return _make_door()
+
+
+_making = threading.RLock()
+
+
 @cache
-def handler() -> Handler:
-    """The handler, compiled and made known to XLA once in this process."""
-    text = (files("mime.native") / "handler.ll").read_text()
-    text = text.replace("@@yield@@", "SwitchToThread" if os.name == "nt" else "sched_yield")
-    names = ("instantiate", "execute", "type_id", "type_info", "insert", "remove", "uses")
-    code = compile_ir(text, names)
-    type_id, type_info = _capsule(code, "type_id"), _capsule(code, "type_info")
-    jax.ffi.register_ffi_type(TARGET, {"type_id": type_id, "type_info": type_info}, platform="cpu")
-    stages = {name: _capsule(code, name) for name in ("instantiate", "execute")}
-    jax.ffi.register_ffi_target(TARGET, stages, platform="cpu")
-    done = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)  # with Python's lock: they take nanoseconds
-    count = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-    return Handler(
-        done(code.address("insert")),
-        done(code.address("remove")),
-        count(code.address("uses")),
-        code,
-    )
+def _make_door() -> _Door:
+    stages = ("instantiate", "execute")
+    types = ("type_id", "type_info")
+    word, text = ctypes.c_int64, ctypes.c_char_p
+    brief, long = ctypes.PYFUNCTYPE, ctypes.CFUNCTYPE  # `brief` ones keep Python's lock
+    functions = {
+        "insert": brief(None, word),
+        "remove": brief(None, word),
+        "uses": brief(word, word),
+        "direct": long(ctypes.c_bool, text),
+        "direct_job": brief(word, text, word),
+        "help": long(None, word),
+        "lead": long(ctypes.c_bool, word),
+        "leave": brief(None, word),
+    }
+    code = compile_ir(_ir(), [*stages, *types, *functions])
+    capsules = {name: _capsule(code.address(name)) for name in (*stages, *types)}
+    jax.ffi.register_ffi_type(TARGET, {name: capsules[name] for name in types}, platform="cpu")
+    jax.ffi.register_ffi_target(TARGET, {name: capsules[name] for name in stages}, platform="cpu")
+    called = {name: kind(code.address(name)) for name, kind in functions.items()}
+    return _Door(**called, code=code)
 
 
-def _capsule(code: Code, name: str) -> Any:
+def _ir() -> str:
+    """The text of the door: an array's data stand behind what each Python object begins with."""
+    probe = np.zeros(1)
+    data = object.__basicsize__
+    if ctypes.c_void_p.from_address(id(probe) + data).value != probe.ctypes.data:
+        raise NativeError("this Python keeps NumPy arrays in another way")
+    folder = files("mime.native")
+    text = "".join((folder / name).read_text() for name in ("kernels.ll", "handler.ll"))
+    give_way = "SwitchToThread" if os.name == "nt" else "sched_yield"
+    return text.replace("@@yield@@", give_way).replace("@@data@@", str(data // 8))
+
+
+def _capsule(address: int) -> Any:
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    return new(code.address(name), None, None)
+    return new(address, None, None)
 
 
 _retired: deque[tuple[_Record, Any]] = deque()
@@ -118,17 +220,17 @@ _retired: deque[tuple[_Record, Any]] = deque()
 
 
 def _retire(record: _Record, keepalive: Any) -> None:
-    handler().remove(ctypes.addressof(record))
+    door().remove(ctypes.addressof(record))
     _retired.append((record, keepalive))
     _reap()
 
 
 def _reap() -> None:
-    """Let go of retired kernels that no executable holds. (Safe when a collection interrupts it.)"""
+    """Drop the retired kernels that no executable holds. (A collection may interrupt it anywhere.)"""
     for _ in range(len(_retired)):
         try:
             record, keepalive = _retired.popleft()
         except IndexError:
             return
-        if handler().uses(ctypes.addressof(record)):
+        if door().uses(ctypes.addressof(record)):
             _retired.append((record, keepalive))

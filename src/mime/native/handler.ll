@@ -1,135 +1,18 @@
-; XLA's door to all kernels, in LLVM IR (layouts: xla/ffi/api/c_api.h in jax.ffi.include_dir()).
+; XLA's door to all kernels (layouts: xla/ffi/api/c_api.h in jax.ffi.include_dir()).
 ;
-;   void kernel(ptr args, ptr results, ptr workspace, i64 first, i64 last, i64 members)
-;
-; instantiate: once per call site of an executable; finds the kernel by its key, holds it until XLA
-;              deletes the executable
-; execute:     members in one go, or in blocks: the caller and XLA's threads take them from a
-;              counter; a thread that comes late finds none left
-; direct:      the same kernels from Python, without XLA
-;
-; @@name@@ is filled in by ffi.py.
+; instantiate: once per call site of an executable: finds the kernel by its key and holds it until
+;              XLA deletes the executable
+; execute:     all members at once, or in blocks that the caller and XLA's threads take
 
-%Record = type { ptr, i64, i64, ptr, i64, i64, i64, i64 }
-;                next, uses, key, kernel, lanes, workspace bytes, most members alone, least of a block
-%Job = type { i64, i64, i64, i64, i64, i64, ptr, i64, ptr, ptr }
-;             holders, next block, blocks done, blocks, block, members, kernel, workspace, args, results
+%State = type { i64, ptr, ptr, i32, ptr, ptr } ; arguments of State_Set and State_Get
 
-@records = internal global ptr null
-@lock = internal global i32 0
 @type_id = global i64 0
 @type_info = global { i64, ptr, ptr } { i64 24, ptr null, ptr @release }
 @lost = internal constant [38 x i8] c"kernel 0000000000000000 is not loaded\00"
-@no_memory = internal constant [32 x i8] c"no memory for a kernel's work  \00"
+@no_memory = internal constant [30 x i8] c"no memory for a kernel's work\00"
 @digits = internal constant [16 x i8] c"0123456789abcdef"
 
-declare ptr @malloc(i64)
-declare void @free(ptr)
-declare i32 @@@yield@@()
-
-; ---- the records of all kernels: a list behind a lock that is held for nanoseconds
-
-define internal void @acquire() {
-  br label %try
-try:
-  %pair = cmpxchg ptr @lock, i32 0, i32 1 acquire monotonic
-  %got = extractvalue { i32, i1 } %pair, 1
-  br i1 %got, label %mine, label %again
-again:
-  call i32 @@@yield@@()
-  br label %try
-mine:
-  ret void
-}
-
-define internal void @let_go() {
-  store atomic i32 0, ptr @lock release, align 4
-  ret void
-}
-
-define void @insert(ptr %record) {
-  call void @acquire()
-  %head = load ptr, ptr @records
-  store ptr %head, ptr %record
-  store ptr %record, ptr @records
-  call void @let_go()
-  ret void
-}
-
-define void @remove(ptr %record) {
-entry:
-  call void @acquire()
-  br label %look
-look:
-  %link = phi ptr [ @records, %entry ], [ %at, %on ]
-  %at = load ptr, ptr %link
-  %end = icmp eq ptr %at, null
-  br i1 %end, label %done, label %compare
-compare:
-  %same = icmp eq ptr %at, %record
-  br i1 %same, label %unlink, label %on
-on:
-  br label %look
-unlink:
-  %next = load ptr, ptr %record
-  store ptr %next, ptr %link
-  br label %done
-done:
-  call void @let_go()
-  ret void
-}
-
-define internal ptr @find(i64 %key) {
-entry:
-  call void @acquire()
-  %head = load ptr, ptr @records
-  br label %look
-look:
-  %at = phi ptr [ %head, %entry ], [ %next, %on ]
-  %end = icmp eq ptr %at, null
-  br i1 %end, label %done, label %compare
-compare:
-  %key.at = getelementptr %Record, ptr %at, i64 0, i32 2
-  %its = load i64, ptr %key.at
-  %same = icmp eq i64 %its, %key
-  br i1 %same, label %hold, label %on
-on:
-  %next = load ptr, ptr %at
-  br label %look
-hold:
-  %uses.at = getelementptr %Record, ptr %at, i64 0, i32 1
-  %before = atomicrmw add ptr %uses.at, i64 1 seq_cst
-  br label %done
-done:
-  call void @let_go()
-  ret ptr %at
-}
-
-define void @release(ptr %record) {
-  %uses.at = getelementptr %Record, ptr %record, i64 0, i32 1
-  %before = atomicrmw sub ptr %uses.at, i64 1 seq_cst
-  ret void
-}
-
-define i64 @uses(ptr %record) {
-  %uses.at = getelementptr %Record, ptr %record, i64 0, i32 1
-  %uses = load atomic i64, ptr %uses.at seq_cst, align 8
-  ret i64 %uses
-}
-
 ; ---- XLA's call frame, by words
-
-define internal i64 @word(ptr %base, i64 %index) alwaysinline {
-  %at = getelementptr i64, ptr %base, i64 %index
-  %value = load i64, ptr %at
-  ret i64 %value
-}
-
-define internal ptr @field(ptr %base, i64 %index) alwaysinline {
-  %at = getelementptr ptr, ptr %base, i64 %index
-  %value = load ptr, ptr %at
-  ret ptr %value
-}
 
 define internal i64 @attribute(ptr %frame, i64 %index) alwaysinline { ; sorted by name
   %all = call ptr @field(ptr %frame, i64 20)
@@ -210,11 +93,11 @@ missing:
   ret ptr %not
 keep:
   %ctx = call ptr @field(ptr %frame, i64 3)
-  %args = alloca { i64, ptr, ptr, i32, ptr, ptr }
-  store { i64, ptr, ptr, i32, ptr, ptr } { i64 48, ptr null, ptr null, i32 0, ptr @type_id, ptr null }, ptr %args
-  %ctx.at = getelementptr { i64, ptr, ptr, i32, ptr, ptr }, ptr %args, i64 0, i32 2
+  %args = alloca %State
+  store %State { i64 48, ptr null, ptr null, i32 0, ptr @type_id, ptr null }, ptr %args
+  %ctx.at = getelementptr %State, ptr %args, i64 0, i32 2
   store ptr %ctx, ptr %ctx.at
-  %state.at = getelementptr { i64, ptr, ptr, i32, ptr, ptr }, ptr %args, i64 0, i32 5
+  %state.at = getelementptr %State, ptr %args, i64 0, i32 5
   store ptr %record, ptr %state.at
   %api = call ptr @field(ptr %frame, i64 2)
   %set = call ptr @field(ptr %api, i64 13)
@@ -234,9 +117,9 @@ define ptr @execute(ptr %frame) {
 find:
   %ctx = call ptr @field(ptr %frame, i64 3)
   %api = call ptr @field(ptr %frame, i64 2)
-  %query = alloca { i64, ptr, ptr, i32, ptr, ptr }
-  store { i64, ptr, ptr, i32, ptr, ptr } { i64 48, ptr null, ptr null, i32 0, ptr @type_id, ptr null }, ptr %query
-  %ctx.at = getelementptr { i64, ptr, ptr, i32, ptr, ptr }, ptr %query, i64 0, i32 2
+  %query = alloca %State
+  store %State { i64 48, ptr null, ptr null, i32 0, ptr @type_id, ptr null }, ptr %query
+  %ctx.at = getelementptr %State, ptr %query, i64 0, i32 2
   store ptr %ctx, ptr %ctx.at
   %get = call ptr @field(ptr %api, i64 14)
   %error = call ptr %get(ptr %query)
@@ -255,8 +138,46 @@ gather:
   %from.results = call ptr @field(ptr %frame, i64 14)
   call void @gather(ptr %from.args, ptr %args, i64 %n.args, i64 3)
   call void @gather(ptr %from.results, ptr %results, i64 %n.results, i64 3)
+  %most = call i64 @word(ptr %record, i64 6)
+  %little = icmp sle i64 %members, %most
+  br i1 %little, label %single, label %split
+single:
   %ok = call i1 @alone(ptr %record, ptr %args, ptr %results, i64 %members)
   br i1 %ok, label %fine, label %poor
+split:
+  %threads = call i64 @threads(ptr %api, ptr %ctx)
+  %job = call ptr @job(ptr %record, ptr %args, i64 %n.args, ptr %results, i64 %n.results,
+                       i64 %members, i64 %threads)
+  %no.job = icmp eq ptr %job, null
+  br i1 %no.job, label %single, label %share
+share:
+  %task = alloca { i64, ptr, ptr, ptr, ptr }
+  store { i64, ptr, ptr, ptr, ptr } { i64 40, ptr null, ptr null, ptr @help, ptr null }, ptr %task
+  %task.ctx = getelementptr ptr, ptr %task, i64 2
+  store ptr %ctx, ptr %task.ctx
+  %task.job = getelementptr ptr, ptr %task, i64 4
+  store ptr %job, ptr %task.job
+  %schedule = call ptr @field(ptr %api, i64 17)
+  %holders = call i64 @word(ptr %job, i64 0)
+  br label %next
+next: ; each holder but this thread
+  %holder = phi i64 [ 1, %share ], [ %holder1, %scheduled ]
+  %all = icmp eq i64 %holder, %holders
+  br i1 %all, label %lead, label %another
+another:
+  %refused = call ptr %schedule(ptr %task)
+  %is.refused = icmp ne ptr %refused, null
+  br i1 %is.refused, label %without, label %scheduled
+without:
+  call void @forget(ptr %api, ptr %refused)
+  call void @leave(ptr %job)
+  br label %scheduled
+scheduled:
+  %holder1 = add i64 %holder, 1
+  br label %next
+lead:
+  %did = call i1 @lead(ptr %job)
+  br i1 %did, label %fine, label %poor
 poor:
   %none = call ptr @error(ptr %frame, ptr @no_memory, i32 8)
   ret ptr %none
@@ -264,62 +185,33 @@ fine:
   ret ptr null
 }
 
-define internal void @gather(ptr %from, ptr %to, i64 %n, i64 %word) { ; to[i] = from[i]->word
-entry:
-  %none = icmp eq i64 %n, 0
-  br i1 %none, label %done, label %next
-next:
-  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
-  %object = call ptr @field(ptr %from, i64 %i)
-  %data = call ptr @field(ptr %object, i64 %word)
-  %at = getelementptr ptr, ptr %to, i64 %i
-  store ptr %data, ptr %at
-  %i1 = add i64 %i, 1
-  %more = icmp ult i64 %i1, %n
-  br i1 %more, label %next, label %done
-done:
+define internal i64 @threads(ptr %api, ptr %ctx) { ; of XLA's pool
+  %count = alloca i64
+  store i64 1, ptr %count
+  %args = alloca { i64, ptr, ptr, ptr }
+  store { i64, ptr, ptr, ptr } { i64 32, ptr null, ptr null, ptr null }, ptr %args
+  %ctx.at = getelementptr ptr, ptr %args, i64 2
+  store ptr %ctx, ptr %ctx.at
+  %count.at = getelementptr ptr, ptr %args, i64 3
+  store ptr %count, ptr %count.at
+  %ask = call ptr @field(ptr %api, i64 18)
+  %error = call ptr %ask(ptr %args)
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %none, label %end
+none:
+  call void @forget(ptr %api, ptr %error)
+  ret i64 1
+end:
+  %threads = load i64, ptr %count
+  ret i64 %threads
+}
+
+define internal void @forget(ptr %api, ptr %error) {
+  %args = alloca { i64, ptr, ptr }
+  store { i64, ptr, ptr } { i64 24, ptr null, ptr null }, ptr %args
+  %error.at = getelementptr ptr, ptr %args, i64 2
+  store ptr %error, ptr %error.at
+  %destroy = call ptr @field(ptr %api, i64 8)
+  call void %destroy(ptr %args)
   ret void
-}
-
-define internal i1 @alone(ptr %record, ptr %args, ptr %results, i64 %members) {
-  %kernel = call ptr @field(ptr %record, i64 3)
-  %bytes = call i64 @word(ptr %record, i64 5)
-  %raw = call ptr @borrow(i64 %bytes)
-  %ok = call i1 @has(ptr %raw, i64 %bytes)
-  br i1 %ok, label %run, label %end
-run:
-  %workspace = call ptr @aligned(ptr %raw)
-  call void %kernel(ptr %args, ptr %results, ptr %workspace, i64 0, i64 %members, i64 %members)
-  call void @free(ptr %raw)
-  br label %end
-end:
-  ret i1 %ok
-}
-
-; ---- workspaces, on lines of 64 bytes
-
-define internal ptr @borrow(i64 %bytes) {
-  %none = icmp eq i64 %bytes, 0
-  br i1 %none, label %end, label %take
-take:
-  %room = add i64 %bytes, 64
-  %raw = call ptr @malloc(i64 %room)
-  ret ptr %raw
-end:
-  ret ptr null
-}
-
-define internal i1 @has(ptr %raw, i64 %bytes) alwaysinline {
-  %none = icmp eq i64 %bytes, 0
-  %got = icmp ne ptr %raw, null
-  %ok = or i1 %none, %got
-  ret i1 %ok
-}
-
-define internal ptr @aligned(ptr %raw) alwaysinline {
-  %number = ptrtoint ptr %raw to i64
-  %up = add i64 %number, 63
-  %line = and i64 %up, -64
-  %workspace = inttoptr i64 %line to ptr
-  ret ptr %workspace
 }

@@ -14,7 +14,7 @@ from harness import Case, Peer
 
 from mime.mouse.body import SENSOR_POSES
 from mime.nodes.sensing.range_sensor import RangeSensorNode
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 ROWS = COLS = 16
 CELL, WALL = 0.18, 0.012

@@ -9,7 +9,7 @@ import pytest
 
 from elements import Rotor
 from mime import InputError, ParameterError
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from mime.core.pose import (
     quat_to_rotation_vector,
 )
 from mime.core.problem import InputError
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 Number = Real[ArrayLike, ""]
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]

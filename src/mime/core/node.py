@@ -17,7 +17,7 @@ from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both
     Scalar: TypeAlias = Any

@@ -23,7 +23,7 @@ from mime.core.signals import Inputs, Signals, as_float_array, declared, sample,
 from mime.core.spec import Input
 from mime.core.step import SimulationState, advance, gather
 from mime.core.wiring import CouplingGroup, Wiring
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 AnyProgram = TypeVar("AnyProgram", bound="Program")
 

@@ -29,7 +29,7 @@ from mime.running.recording import (
 from mime.running.threads import cut_batch, on_threads
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Block, Variants
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 _BUFFER_BYTES = 2**25
 

@@ -23,7 +23,7 @@ from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
 from mime.running.divergence import Flags, poison_of, walk
 from mime.running.loop import Buffer, Samples, run_chunk
-from mime.xla.folding import MOST_PROGRAMS, Folding, jit_folding, split
+from mime.native.folding import MOST_PROGRAMS, Folding, jit_folding, split
 
 _LONG_STEP = 100
 """Operations from which on members run faster one after the other (benchmarks/arm.py)."""

@@ -13,7 +13,7 @@ from mime.core.recorder import Selection, field_specs
 from mime.core.signals import Function, Signals
 from mime.core.step import SimulationState
 from mime.running.loop import Poison
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 
 def poison_of(signals: Signals, member_axis: bool = False) -> Poison:

@@ -29,7 +29,7 @@ from mime.running.recording import (
     sample_times,
 )
 from mime.running.trajectory import Divergence, Trajectory
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 _BUFFER_BYTES = 2**23
 MOST_LINES = 8

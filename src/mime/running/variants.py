@@ -25,7 +25,7 @@ from mime.core.signals import (
 from mime.core.spec import Input
 from mime.core.step import SimulationState
 from mime.running.trajectory import Divergence
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 
 @dataclasses.dataclass

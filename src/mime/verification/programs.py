@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.core.node import Node
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 QUICK = {"xla_backend_optimization_level": 0}
 """Compiles a large program that runs for a short time in half the time."""

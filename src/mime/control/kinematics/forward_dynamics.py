@@ -27,7 +27,7 @@ from mime.control.kinematics.tree import (
     link_mass_moments,
     path_to_root,
 )
-from mime.xla.folding import Constants, jit_folding, split
+from mime.native.folding import Constants, jit_folding, split
 from mime.xla.keep_call import Call, inline, keep_call
 
 _DEEP = 12

@@ -16,7 +16,7 @@ from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.programs import QUICK, varying
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 N = 6
 GRAVITY = np.array([0.3, -0.2, -9.81])

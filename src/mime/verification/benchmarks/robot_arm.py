@@ -17,7 +17,7 @@ from mime.models import model_path
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 LENGTHS = np.array([0.4, 0.3, 0.2])
 G = 9.80665

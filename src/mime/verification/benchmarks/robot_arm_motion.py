@@ -18,7 +18,7 @@ from mime.verification.benchmark import (
 from mime.verification.benchmarks.robot_arm import FREE, GRAVITY, SETUP, planar, plane, planes
 from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
-from mime.xla.folding import jit_folding
+from mime.native.folding import jit_folding
 
 
 def _control(node: RobotArmNode, kp: Any, kd: Any, sine: Any, dt: Any, *, steps: int) -> Any:

@@ -21,6 +21,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from mime.native.compiled import Compiled
+
 
 class Constants:
     """Structure and NumPy leaves of a pytree: a static argument of `jax.jit`, hashable by value."""
@@ -85,7 +87,7 @@ class Folding:
         def compiled(variables: list[Any], *args: Any, **kwargs: Any) -> Any:
             return function(constants.merge(variables), *args, **kwargs)
 
-        return jax.jit(compiled, **self._jit_options)
+        return Compiled(compiled, **self._jit_options)
 
 
 @dataclasses.dataclass(slots=True)
@@ -114,9 +116,9 @@ class _Programs:
         if entry is None:
             entry = self._kept.setdefault(key, _Kept(folding.jit(constants)))
         entry.used = next(self._clock)
-        if entry.jitted._cache_size() >= entry.counted:  # it has compiled since, or is new
+        if entry.jitted.cache_size() >= entry.counted:  # it has compiled since, or is new
             with self._lock:
-                entry.counted = entry.jitted._cache_size() + 1
+                entry.counted = entry.jitted.cache_size() + 1
                 self._release(entry)
         return entry.jitted
 
@@ -136,7 +138,7 @@ class _Programs:
 
     def count(self) -> int:
         """How many programs there are now."""
-        return sum(entry.jitted._cache_size() for entry in self._kept.copy().values())
+        return sum(entry.jitted.cache_size() for entry in self._kept.copy().values())
 
 
 _programs = _Programs()
@@ -151,4 +153,4 @@ def jit_folding(
     function: Callable[..., Any], static_argnames: tuple[str, ...] = (), **jit_options: Any
 ) -> Folding:
     """Compile a function, or decorate it, so that its first argument is folded; see `Folding`."""
-    return Folding(function, {"static_argnames": static_argnames, **jit_options})
+    return Folding(function, {"static": tuple(static_argnames), "options": jit_options})

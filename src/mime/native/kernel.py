@@ -1,0 +1,216 @@
+"""A function of one robot as a kernel: its jaxpr, the machine code, and its derivatives as kernels.
+
+    jvp     the change of the results when some arguments change
+    vjp     what changes of the results mean for those arguments: the reverse of `jvp`
+
+Both are made when they are asked for, from the jaxpr, by JAX. Code is compiled when it is called,
+once for each choice of the arguments that all members of a batch share.
+"""
+
+import hashlib
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.interpreters import partial_eval
+
+from mime.native.ffi import Entry, call_direct
+from mime.native.lowering import Unsupported, kernel_text, unknown_primitives
+from mime.native.machine import NativeError, compile_ir, host, why_off
+
+NS_PER_OPERATION = 0.4
+"""About what an instruction on a vector takes."""
+
+Flags = tuple[bool, ...]
+
+
+class Kernel:
+    """A pure function of arrays, one member of a batch."""
+
+    def __init__(self, closed: ClosedJaxpr, tangent_of: "tuple[Kernel, Flags] | None" = None):
+        jaxpr, _ = partial_eval.dce_jaxpr(
+            closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
+        )
+        self.closed = ClosedJaxpr(jaxpr, closed.consts)
+        self.tangent_of = tangent_of
+        self._derived: dict[Any, Kernel] = {}
+        self._entries: dict[Any, Entry | str] = {}
+
+    @property
+    def in_avals(self) -> Sequence[Any]:
+        """Shapes and types of the arguments."""
+        return self.closed.in_avals
+
+    @property
+    def out_avals(self) -> Sequence[Any]:
+        """Shapes and types of the results."""
+        return self.closed.out_avals
+
+    def why_not(self) -> str | None:
+        """Why XLA must take this function; None when there is a rule for all that it does."""
+        if reason := why_off():
+            return reason
+        if unknown := unknown_primitives(self.closed.jaxpr):
+            return f"there is no rule for {', '.join(sorted(unknown))}"
+        return None
+
+    def entry(self, shared: Flags, one: bool) -> Entry:
+        """The machine code. `one` member leaves the lanes unused: plain scalars then.
+
+        Raises `Unsupported` or `NativeError` where there can be none.
+        """
+        key = (shared, one)
+        if key not in self._entries:
+            try:
+                self._entries[key] = self._compile(shared, one)
+            except (Unsupported, NativeError) as error:
+                self._entries[key] = str(error)
+        found = self._entries[key]
+        if isinstance(found, str):
+            raise Unsupported(found)
+        return found
+
+    def _compile(self, shared: Flags, one: bool) -> Entry:
+        this = host()
+        lanes = 1 if one else this.lanes(64 if _is_double(self.closed.jaxpr) else 32)
+        lowered = kernel_text(self.closed, shared, lanes, this.has_fma)
+        digest = hashlib.sha256(lowered.text.encode()).digest()
+        with _lock:
+            entry = _loaded.get(digest)
+        if entry is None:
+            code = compile_ir(lowered.text, ["kernel"])
+            entry = Entry(
+                code.address("kernel"),
+                lanes,
+                lowered.workspace_bytes,
+                lowered.operations * NS_PER_OPERATION / lanes,
+                int.from_bytes(digest[:8], "little", signed=True),
+                code,
+            )
+            with _lock:
+                entry = _loaded.setdefault(digest, entry)
+        return entry
+
+    def call(
+        self,
+        args: Sequence[np.ndarray],
+        shared: Flags | None = None,
+        members: int = 1,
+        results: Sequence[np.ndarray] | None = None,
+        threads: int | None = None,
+    ) -> Sequence[np.ndarray]:
+        """The results for NumPy arrays of the right types, computed at once, on all cores.
+
+        Arguments have a leading member axis unless they are `shared`; with `shared=None` there is
+        one member and no axis. `results` are filled where they are given.
+        """
+        one = shared is None
+        entry = self.entry((True,) * len(self.in_avals) if shared is None else shared, one)
+        if results is None:
+            lead = () if one else (members,)
+            results = [np.empty((*lead, *a.shape), a.dtype) for a in self.out_avals]
+        call_direct(entry, args, results, members, threads)
+        return results
+
+    # --- derivatives ----------------------------------------------------------------------------
+
+    def jvp(self, moving: Flags) -> "Kernel":
+        """(*arguments, *changes of those that move) -> changes of the floating results."""
+
+        def change(*given: Any) -> list[Any]:
+            arguments, rest = given[: len(moving)], iter(given[len(moving) :])
+            tangents = [
+                next(rest) if moves else _no_tangent(x)
+                for x, moves in zip(arguments, moving, strict=True)
+            ]
+            changes = jax.jvp(jaxpr_as_fun(self.closed), arguments, tuple(tangents))[1]
+            return [c for c, a in zip(changes, self.out_avals, strict=True) if _floats(a)]
+
+        moved = [a for a, moves in zip(self.in_avals, moving, strict=True) if moves]
+        return self._derive(("jvp", moving), change, [*self.in_avals, *moved], (self, moving))
+
+    def vjp(self, moving: Flags, seen: Flags) -> "Kernel":
+        """(*arguments, *cotangents of the `seen` floating results) -> those of what moves."""
+
+        def pulled(*given: Any) -> list[Any]:
+            arguments, rest = given[: len(moving)], iter(given[len(moving) :])
+            free = [x for x, moves in zip(arguments, moving, strict=True) if moves]
+
+            def of_free(*free: Any) -> list[Any]:
+                it = iter(free)
+                whole = [next(it) if m else x for x, m in zip(arguments, moving, strict=True)]
+                results = jaxpr_as_fun(self.closed)(*whole)
+                floating = [
+                    r for r, a in zip(results, self.out_avals, strict=True) if _floats(a)
+                ]
+                return [r for r, wanted in zip(floating, seen, strict=True) if wanted]
+
+            return list(jax.vjp(of_free, *free)[1](list(rest)))
+
+        floating = [a for a in self.out_avals if _floats(a)]
+        cotangents = [a for a, wanted in zip(floating, seen, strict=True) if wanted]
+        return self._derive(("vjp", moving, seen), pulled, [*self.in_avals, *cotangents])
+
+    def transposed(self, linear: Flags) -> "Kernel":
+        """(*other arguments, *cotangents) -> cotangents of arguments in which this is linear."""
+
+        def pulled(*given: Any) -> list[Any]:
+            count = len(linear) - sum(linear)
+            fixed = given[:count]
+
+            def of_linear(*free: Any) -> list[Any]:
+                known, moved = iter(fixed), iter(free)
+                return jaxpr_as_fun(self.closed)(
+                    *(next(moved) if is_linear else next(known) for is_linear in linear)
+                )
+
+            free = [a for a, is_linear in zip(self.in_avals, linear, strict=True) if is_linear]
+            return list(jax.linear_transpose(of_linear, *free)(list(given[count:])))
+
+        fixed = [a for a, is_linear in zip(self.in_avals, linear, strict=True) if not is_linear]
+        return self._derive(("transpose", linear), pulled, [*fixed, *self.out_avals])
+
+    def _derive(
+        self,
+        key: Any,
+        function: Callable[..., list[Any]],
+        avals: Sequence[Any],
+        tangent_of: "tuple[Kernel, Flags] | None" = None,
+    ) -> "Kernel":
+        if key not in self._derived:
+            args = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+            self._derived[key] = Kernel(jax.make_jaxpr(function)(*args), tangent_of)
+        return self._derived[key]
+
+
+_loaded: "weakref.WeakValueDictionary[bytes, Entry]" = weakref.WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _floats(aval: Any) -> bool:
+    return jnp.issubdtype(aval.dtype, jnp.floating)
+
+
+def _no_tangent(x: Any) -> Any:
+    if _floats(x):
+        return jnp.zeros(x.shape, x.dtype)
+    return np.zeros(x.shape, jax.dtypes.float0)
+
+
+def _is_double(jaxpr: Any) -> bool:
+    """True when a float64 occurs anywhere."""
+    variables = [*jaxpr.invars, *jaxpr.constvars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
+    if any(getattr(v.aval, "dtype", None) == np.float64 for v in variables):
+        return True
+    return any(
+        _is_double(getattr(inner, "jaxpr", inner))
+        for eqn in jaxpr.eqns
+        for value in eqn.params.values()
+        for inner in (value if isinstance(value, tuple | list) else (value,))
+        if hasattr(inner, "jaxpr") or hasattr(inner, "eqns")
+    )

@@ -53,7 +53,6 @@ from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode
 from mime.running.batch import DivergenceWarning as DivergenceWarning
-from mime.running.batched import batched as batched
 from mime.running.checkpoint import CheckpointError as CheckpointError
 from mime.running.checkpoint import CheckpointWarning as CheckpointWarning
 from mime.running.graph import GraphManager as GraphManager

@@ -45,9 +45,14 @@ class Traced:
             results = jaxpr_as_fun(self.closed)(*leaves)
         return jax.tree.unflatten(self.out_tree, results)
 
-    def now(self, leaves: list[np.ndarray]) -> Any:
-        """The results for NumPy arrays of the right types, as NumPy arrays."""
-        return jax.tree.unflatten(self.out_tree, self.kernel.call(leaves))
+    def now(self, leaves: list[np.ndarray], *call: Any) -> Any:
+        """The results for NumPy arrays of the right types, as NumPy arrays: see `Kernel.call`."""
+        return jax.tree.unflatten(self.out_tree, self.kernel.call(leaves, *call))
+
+    @property
+    def shapes(self) -> Any:
+        """Shapes and types of the results."""
+        return jax.tree.unflatten(self.out_tree, list(self.kernel.out_avals))
 
 
 def _number(x: Any) -> Any:
@@ -74,67 +79,97 @@ def inside_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 class Compiled:
     """`jax.jit(function)` that calls machine code directly when no argument is traced."""
 
-    def __init__(self, function: Callable[..., Any], static: tuple[str, ...], options: dict[str, Any]):
+    def __init__(
+        self, function: Callable[..., Any], static: tuple[str, ...], options: dict[str, Any]
+    ):
         self.function, self.static = function, static
         self.known: dict[Any, Traced] = {}
 
         def in_xla(*args: Any, **kwargs: Any) -> Any:
-            fixed = {name: value for name, value in kwargs.items() if name in static}
-            rest = {name: value for name, value in kwargs.items() if name not in static}
+            fixed, rest = self._sorted(kwargs)
             return inside_jax(lambda a, r: function(*a, **r, **fixed))(args, rest)
 
+        def one_by_one(head: Any, varied: Any, *common: Any, **fixed: Any) -> Any:
+            return jax.lax.map(lambda its: function(head, its, *common, **fixed), varied)
+
         self.jitted = jax.jit(in_xla, static_argnames=static, **options)
+        self.mapped = jax.jit(one_by_one, static_argnames=static, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        traced, leaves = self._find(args, kwargs)
-        if traced is None:
-            return self.jitted(*args, **kwargs)
-        try:
-            results = traced.now(leaves)
-        except Unsupported as error:
-            traced.why_not = str(error)
-            return self.jitted(*args, **kwargs)
-        return jax.device_put(results)
+        found = self.find(args, kwargs)
+        if found is not None:
+            traced, leaves = found
+            try:
+                return jax.device_put(traced.now(leaves))
+            except Unsupported as error:
+                traced.why_not = str(error)
+        return self.jitted(*args, **kwargs)
 
-    def _find(self, args: Any, kwargs: dict[str, Any]) -> tuple[Traced | None, list[np.ndarray]]:
-        """The machine code for these arguments, and the arguments as it wants them."""
-        fixed = {name: kwargs[name] for name in self.static if name in kwargs}
-        rest = {name: value for name, value in kwargs.items() if name not in fixed}
+    def find(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], varied: int | None = None
+    ) -> tuple[Traced, list[np.ndarray]] | None:
+        """The machine code for these arguments, and the arguments as it wants them; None where JAX
+        itself must do the work. The leaves of argument `varied` have a leading axis of members.
+        """
+        fixed, rest = self._sorted(kwargs)
         leaves, treedef = jax.tree.flatten((args, rest))
         if any(isinstance(x, jax.core.Tracer) for x in leaves) or jax.config.jax_disable_jit:
-            return None, []
-        double = bool(jax.config.jax_enable_x64)
-        key = (treedef, tuple(fixed.values()), double, tuple(map(_kind, leaves)))
+            return None
+        kinds = [_kind(x) for x in leaves]
+        if varied is not None:
+            flags = self.flags(args, rest, varied)
+            kinds = [(k[0][1:], *k[1:]) if f else k for k, f in zip(kinds, flags, strict=True)]
+        key = (treedef, tuple(fixed.values()), bool(jax.config.jax_enable_x64), tuple(kinds))
         traced = self.known.get(key)
         if traced is None:
-            if why_off() or not all(map(_is_plain, map(jnp.asarray, leaves))):
-                return None, []
+            if why_off() or not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):
+                return None
 
             def flat(*x: Any) -> Any:
                 a, r = jax.tree.unflatten(treedef, x)
                 return self.function(*a, **r, **fixed)
 
-            traced = self.known[key] = Traced(flat, tuple(leaves))
+            traced = self.known[key] = Traced(flat, tuple(map(_example, leaves, kinds)))
         if traced.why_not is not None:
-            return None, []
-        arrays = [
-            np.ascontiguousarray(np.asarray(x), a.dtype)
-            for x, a in zip(leaves, traced.kernel.in_avals, strict=True)
+            return None
+        wanted = traced.kernel.in_avals
+        return traced, [
+            np.ascontiguousarray(x, a.dtype) for x, a in zip(leaves, wanted, strict=True)
         ]
-        return traced, arrays
+
+    @staticmethod
+    def flags(args: tuple[Any, ...], rest: dict[str, Any], varied: int) -> list[bool]:
+        """Which leaves belong to the argument that varies."""
+        parts = [(k == varied, part) for k, part in enumerate(args)]
+        counted = [(is_varied, len(jax.tree.leaves(part))) for is_varied, part in parts]
+        counted.append((False, len(jax.tree.leaves(rest))))
+        return [is_varied for is_varied, count in counted for _ in range(count)]
+
+    def _sorted(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        fixed = {name: kwargs[name] for name in self.static if name in kwargs}
+        return fixed, {name: value for name, value in kwargs.items() if name not in fixed}
 
     def cache_size(self) -> int:
         """How many programs it holds."""
-        return len(self.known) + self.jitted._cache_size()
+        return len(self.known) + self.jitted._cache_size() + self.mapped._cache_size()
 
     def clear_cache(self) -> None:
         """Release them."""
         self.known.clear()
         self.jitted.clear_cache()
+        self.mapped.clear_cache()
+
+
+def _example(x: Any, kind: Any) -> Any:
+    if not hasattr(x, "dtype"):
+        return x
+    return jax.ShapeDtypeStruct(kind[0], kind[1], weak_type=kind[2])
 
 
 def _kind(x: Any) -> Any:
     dtype = getattr(x, "dtype", None)
     if dtype is None:
-        return type(x).__name__
-    return x.shape, dtype, getattr(x, "weak_type", False)
+        return (), type(x).__name__, False
+    if isinstance(x, np.ndarray | np.generic):
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+    return tuple(x.shape), dtype, bool(getattr(x, "weak_type", False))

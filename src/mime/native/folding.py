@@ -80,6 +80,11 @@ class Folding:
         constants, variables = split(value)
         return partial(_programs.of(self, constants), variables)
 
+    def compiled(self, value: Any) -> "tuple[Compiled, list[Any]]":
+        """The compiled function, and the variables that it takes in front of its arguments."""
+        constants, variables = split(value)
+        return _programs.of(self, constants), variables
+
     def jit(self, constants: Constants) -> Any:
         """The jitted function of one structure."""
         function = self._function

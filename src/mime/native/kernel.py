@@ -20,7 +20,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 from mime.native.ffi import Entry, call_direct
-from mime.native.lowering import Unsupported, kernel_text, unknown_primitives
+from mime.native.lowering import Unsupported, is_unbounded, kernel_text, unknown_primitives
 from mime.native.machine import NativeError, compile_ir, host, why_off
 
 NS_PER_OPERATION = 0.4
@@ -38,6 +38,7 @@ class Kernel:
         )
         self.closed = ClosedJaxpr(jaxpr, closed.consts)
         self.tangent_of = tangent_of
+        self.unbounded = [k for k, a in enumerate(self.closed.out_avals) if is_unbounded(a)]
         self._derived: dict[Any, Kernel] = {}
         self._entries: dict[Any, Entry | str] = {}
 
@@ -101,19 +102,26 @@ class Kernel:
         args: Sequence[np.ndarray],
         shared: Flags | None = None,
         members: int = 1,
-        results: Sequence[np.ndarray] | None = None,
+        results: Sequence[np.ndarray | None] | None = None,
         threads: int | None = None,
     ) -> Sequence[np.ndarray]:
         """The results for NumPy arrays of the right types, computed at once, on all cores.
 
         Arguments have a leading member axis unless they are `shared`; with `shared=None` there is
-        one member and no axis. `results` are filled where they are given.
+        one member and no axis. `results` are filled where they are given; those of rows without end
+        must be.
         """
         one = shared is None
         entry = self.entry((True,) * len(self.in_avals) if shared is None else shared, one)
-        if results is None:
-            lead = () if one else (members,)
-            results = [np.empty((*lead, *a.shape), a.dtype) for a in self.out_avals]
+        lead = () if one else (members,)
+        given = results or [None] * len(self.out_avals)
+        results = [
+            np.empty((*lead, *a.shape), a.dtype) if x is None else x
+            for x, a in zip(given, self.out_avals, strict=True)
+        ]
+        if self.unbounded:
+            distances = [results[k].strides[0] // results[k].itemsize for k in self.unbounded]
+            args = [*args, np.array(distances, np.int64)]
         call_direct(entry, args, results, members, threads)
         return results
 

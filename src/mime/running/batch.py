@@ -2,21 +2,25 @@
 
 import dataclasses
 from collections.abc import Mapping
-from functools import partial
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from mime._text import warn_user
-from mime.core.monitor import SeenByNode, exceeded, unseen
-from mime.core.program import ConvergenceWarning, Program
-from mime.core.recorder import Selection
+from mime.core.monitor import exceeded, unseen
+from mime.core.program import ConvergenceWarning, Program, stepper
+from mime.core.recorder import Outputs, Selection, recorder
+from mime.core.signals import Signals
 from mime.core.step import SimulationState
-from mime.running.batch_programs import batch_program, fields_of, walk_member
-from mime.running.divergence import first_bad, members_finite, watched
+from mime.native.folding import jit_folding
+from mime.native.lowering import UNBOUNDED
+from mime.native.members import OverMembers
+from mime.running.backend import backend
+from mime.running.divergence import at_risk, locate, poison
 from mime.running.job import tell_of_limits
-from mime.running.loop import Buffer, Samples
+from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
@@ -26,10 +30,8 @@ from mime.running.recording import (
     sample_bytes,
     sample_times,
 )
-from mime.running.threads import cut_batch, on_threads
 from mime.running.trajectory import Divergence, Trajectory
-from mime.running.variants import Block, Variants
-from mime.native.folding import jit_folding
+from mime.running.variants import Variants, merged
 
 _BUFFER_BYTES = 2**25
 
@@ -39,7 +41,7 @@ class DivergenceWarning(UserWarning):
 
 
 class BatchJob:
-    """One batch under way: equal blocks of members, one per thread, in chunks of time."""
+    """One batch under way: all members, in chunks of time."""
 
     def __init__(
         self,
@@ -51,39 +53,33 @@ class BatchJob:
         watch: bool = False,
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
+        self.threads, self.size = threads, variants.size
         self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
         check_memory(steps // every, self.sample_bytes, variants.size)
-        kind = batch_program(variants.shared)
-        self.cuts = cut_batch(variants.size, threads, kind.smallest_cut)
-        self.blocks = [variants.block(np.arange(cut.start, cut.stop)) for cut in self.cuts]
-        for block in self.blocks if watch else []:
-            block.state = dataclasses.replace(block.state, seen=self._unseen(block))
-        self.axes = tuple(
-            (node, tuple(fields.items())) for node, fields in sorted(variants.input_axes.items())
-        )
-        self.compiled = kind.compiled.of(variants.shared)
-
-    def _unseen(self, block: Block) -> SeenByNode:
-        """For each member of a block, its axis last."""
-        size = jax.tree.leaves(block.state.nodes)[0].shape[-1]
-        return jax.tree.map(
-            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)),
-            unseen(self.variants.shared.nodes),
-        )
+        state = variants.initial_states()
+        if watch:
+            each = unseen(variants.shared.nodes)
+            lead = jax.tree.map(lambda x: np.broadcast_to(x, (self.size, *np.shape(x))), each)
+            state = dataclasses.replace(state, seen=lead)
+        self.state, self.start = fields_of(state), np.asarray(state.step)[0]
+        self.native = backend(variants.shared).native
+        self.diverged: dict[int, Divergence] = {}
+        self.compiled = OverMembers(_chunk, variants.shared)
+        self.recorded: list[np.ndarray] = []
 
     def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
-        """Run all blocks to the end, side by side."""
-        length = self.cuts[0].stop - self.cuts[0].start
-        size = length * self.sample_bytes
-        capacity = buffer_capacity(size, self.steps // self.every, _BUFFER_BYTES, 1, 1024)
-        self.buffer = Buffer(self.selection, capacity, self.every == 1)
-        self.start = self.blocks[0].state.step
+        """Run all members to the end."""
+        size, count = self.size * self.sample_bytes, self.steps // self.every
+        limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
+        self.buffer = Buffer(
+            self.selection, UNBOUNDED if self.native else limited, self.every == 1
+        )
         done, pace = 0, Pace()
         with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
                 plan = pace.plan(done, self.steps, self.every, self.buffer.capacity)
                 with pace:
-                    on_threads(partial(self._advance, done, *plan), self.blocks)
+                    self._advance(done, *plan)
                 records, stride, _ = plan
                 done += records * stride
                 pace.made(records * stride)
@@ -92,58 +88,56 @@ class BatchJob:
         tell_of_limits(trajectory, strict)
         return trajectory
 
-    def _advance(self, done: int, records: int, stride: int, complete: bool, block: Block) -> None:
-        before = block.state
-        block.state, outputs, flags = self.compiled(
-            block.parameters,
-            before,
-            block.signals,
-            self.start,
-            Samples(np.int32(records), np.int32(stride)),
-            axes=self.axes,
-            buffer=self.buffer,
+    def _advance(self, done: int, records: int, stride: int, complete: bool) -> None:
+        varied = self.variants.parameters.varied, self.state, self.variants.varied_signals
+        first, count = done // self.every, self.steps // self.every
+        samples = Samples(*np.array([records, stride, first if self.native else 0], np.int32))
+        step = np.int32(self.start + done)
+        common = step, self.variants.shared_signals, self.start, samples
+        options = {"buffer": self.buffer}
+        results = None
+        if not self.recorded and (one := self.compiled.shapes(varied, *common, **options)):
+            self._allocate(one[1], count)
+        if self.native:
+            # Steps after the last sample have no row of their own.
+            spare = [np.empty((self.size, 1, *x.shape[2:]), x.dtype) for x in self.recorded]
+            if not complete:
+                common = *common[:-1], samples._replace(first=np.int32(0))
+            rows = self.recorded if complete else spare
+            results = [*[None] * len(jax.tree.leaves(self.state)), *rows, None]
+        before = self.state
+        self.state, outputs, finite = self.compiled(
+            varied, *common, members=self.size, threads=self.threads, results=results, **options
         )
-        finite = np.asarray(flags)  # waits
-        if complete:
-            taken = block.record(outputs, self.steps // self.every, done // self.every, records)
-            finite = members_finite(taken, finite)
-        if not finite.all():
-            self._note_divergence(block, before, np.flatnonzero(~finite), records * stride)
+        if not self.native:
+            if not self.recorded:
+                self._allocate(jax.tree.map(lambda x: x[0], outputs), count)
+            for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
+                if complete:
+                    kept[:, first : first + records] = new[:, :records]
+        for member in np.flatnonzero(~finite).tolist():
+            if member not in self.diverged:
+                self.diverged[member] = self._walk(member, before, int(step), records * stride)
 
-    def _note_divergence(
-        self, block: Block, before: SimulationState, members: np.ndarray, steps: int
-    ) -> None:
-        """Walk a chunk again, for each member that left the finite numbers in it: where it did."""
-        program = self.variants.shared
-        for member in members.tolist():
-            if member not in block.diverged:
-                step, flags = walk_member(
-                    program,
-                    block.parameters,
-                    before,
-                    block.signals,
-                    self.start,
-                    np.int32(member),
-                    np.int32(steps),
-                    axes=self.axes,
-                    watched=watched(program, self.selection),
-                )
-                time_s = (int(step) + 1) * program.timestep
-                block.diverged[member] = Divergence(*first_bad(program, flags), time_s)
+    def _allocate(self, shapes: Any, count: int) -> None:
+        leaves, self.treedef = jax.tree.flatten(shapes)
+        self.recorded = [np.empty((self.size, count, *x.shape[1:]), x.dtype) for x in leaves]
+
+    def _walk(self, member: int, before: Any, step: int, steps: int) -> Divergence:
+        """Walk a chunk again for a member that left the finite numbers in it: where it did."""
+        program, signals = self.variants.member(member)
+        fields = jax.tree.map(lambda x: x[member], before)
+        state = SimulationState(np.int32(step), *fields)
+        last, where = locate(program, state, signals, self.start, steps, self.selection)
+        return Divergence(*where, (int(last.step) + 1) * program.timestep)
 
     def _trajectory(self) -> Trajectory:
-        size, program = self.variants.size, self.variants.shared
-        surplus = tuple(cut.surplus for cut in self.cuts)
-
-        def joined(*parts: np.ndarray) -> np.ndarray:
-            own = [part[..., extra:] for part, extra in zip(parts, surplus, strict=True)]
-            return np.moveaxis(own[0] if len(own) == 1 else np.concatenate(own, -1), -1, 0)
-
-        found = jax.tree.map(joined, *(block.recorded for block in self.blocks))
+        program = self.variants.shared
+        found = jax.tree.unflatten(self.treedef, self.recorded)
         fields = {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
-        first, records = int(np.asarray(self.start)), self.steps // self.every
-        times = sample_times(first, self.every, records, program.timestep)
-        stacked = _stacked([block.state for block in self.blocks], surplus=surplus)
+        records = self.steps // self.every
+        times = sample_times(int(self.start), self.every, records, program.timestep)
+        final = jax.device_put(SimulationState(np.int32(self.start + self.steps), *self.state))
         parameters = parameter_values(program.nodes)
         varied = []
         for node, values in self.variants.parameters.varied.items():
@@ -151,13 +145,8 @@ class BatchJob:
                 parameters[node][name] = np.asarray(value)
                 varied.append((node, name))
         units, descriptions = labels(program.nodes, self.selection)
-        diverged = {
-            cut.start + member: where
-            for cut, block in zip(self.cuts, self.blocks, strict=True)
-            for member, where in block.diverged.items()
-        }
-        diverged = dict(sorted(diverged.items()))
-        _warn(program, diverged, stacked, size)
+        diverged = dict(sorted(self.diverged.items()))
+        _warn(program, diverged, final, self.size)
         return Trajectory(
             times,
             fields,
@@ -165,24 +154,44 @@ class BatchJob:
             descriptions,
             parameters,
             tuple(varied),
-            size,
-            dataclasses.replace(stacked, seen={}),
+            self.size,
+            dataclasses.replace(final, seen={}),
             diverged,
-            tuple(exceeded(program.nodes, stacked.seen, program.timestep)),
+            tuple(exceeded(program.nodes, final.seen, program.timestep)),
         )
 
 
-def _stack(states: list[SimulationState], *, surplus: tuple[int, ...]) -> SimulationState:
-    """The state of all members, batch axis first."""
-
-    def join(*parts: jax.Array) -> jax.Array:
-        own = [part[..., extra:] for part, extra in zip(parts, surplus, strict=True)]
-        return jnp.moveaxis(jnp.concatenate(own, -1), -1, 0)
-
-    return SimulationState(states[0].step, *jax.tree.map(join, *map(fields_of, states)))
+def fields_of(state: SimulationState) -> tuple[Any, Any, Any, Any]:
+    """All of a state that has a batch axis."""
+    return state.nodes, state.held, state.coupling, state.seen
 
 
-_stacked = jit_folding(_stack, static_argnames=("surplus",))
+def _chunk_of_member(
+    shared: Program,
+    varied: Any,
+    step: Array,
+    common: Signals,
+    start: Array,
+    samples: Samples,
+    *,
+    buffer: Buffer,
+) -> tuple[Any, Outputs, Array]:
+    """A chunk of one member: the program of a single run, with its own parameters and inputs."""
+    parameters, fields, own = varied
+    program, signals = shared.with_parameters(parameters), merged(common, own)
+    after, outputs, finite = run_chunk(
+        stepper(program, signals, start),
+        recorder(program.nodes, shared.wiring, buffer.selection),
+        at_risk(signals),
+        poison,
+        SimulationState(step, *fields),
+        samples,
+        buffer,
+    )
+    return fields_of(after), outputs, finite
+
+
+_chunk = jit_folding(_chunk_of_member, static_argnames=("buffer",))
 
 
 def _warn(

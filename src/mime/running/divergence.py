@@ -1,6 +1,6 @@
 """Where a run stopped being finite."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -12,17 +12,13 @@ from mime.core.program import Program, Step, stepper
 from mime.core.recorder import Selection, field_specs
 from mime.core.signals import Function, Signals
 from mime.core.step import SimulationState
-from mime.running.loop import Poison
 from mime.native.folding import jit_folding
 
 
-def poison_of(signals: Signals, member_axis: bool = False) -> Poison:
-    """What a loop adds up in every step, over state, held fluxes, and inputs from functions x:
+def at_risk(signals: Signals) -> Callable[[SimulationState, Any], Any]:
+    """What may stop being finite in a step: state, held fluxes, inputs that functions give.
 
-        sum of 0 x  =  0 where all is finite, else NaN, which no later addition heals.
-
-    That is an addition and a product per value, and no comparison. (Constants and arrays over time
-    are checked before a run.) With `member_axis` the last axis is that of the members.
+    (Constants and arrays over time are checked before a run.)
     """
     functions = [
         (node, field)
@@ -30,18 +26,23 @@ def poison_of(signals: Signals, member_axis: bool = False) -> Poison:
         for field, signal in fields.items()
         if isinstance(signal, Function)
     ]
+    return lambda state, given: (
+        state.nodes,
+        state.held,
+        [given[node][field] for node, field in functions],
+    )
 
-    def poison(state: SimulationState, given: Any) -> Array:
-        inputs = [given[node][field] for node, field in functions]
-        leaves = [jnp.asarray(x) for x in jax.tree.leaves((state.nodes, state.held, inputs))]
-        zeros = [
-            jnp.sum(0 * x, axis=tuple(range(x.ndim - member_axis)))
-            for x in leaves
-            if jnp.issubdtype(x.dtype, jnp.floating)
-        ]
-        return sum(zeros[1:], start=zeros[0]) if zeros else jnp.zeros(())
 
-    return poison
+def poison(values: Any) -> Array:
+    """What a loop adds up in every step, over all values x:
+
+        sum of x - x  =  0 where all is finite, else NaN, which no later addition heals.
+
+    That is two additions per value, and no comparison.
+    """
+    leaves = [jnp.asarray(x) for x in jax.tree.leaves(values)]
+    zeros = [jnp.sum(x - x) for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
+    return sum(zeros[1:], start=zeros[0]) if zeros else jnp.zeros(())
 
 
 def locate(
@@ -76,19 +77,6 @@ def first_bad(program: Program, flags: Mapping[str, Mapping[str, Any]]) -> tuple
         if not flags[name].get(field, True)
     )
     return next(bad, ("?", "?"))  # two programs may round a value at the edge of infinity apart
-
-
-def all_finite(values: np.ndarray) -> bool:
-    """True when an array holds no NaN or infinity; integers never do."""
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
-
-
-def members_finite(samples: list[np.ndarray], finite: np.ndarray) -> np.ndarray:
-    """Of the `finite` members, those whose samples are finite; the last axis is the members'."""
-    for values in samples:
-        if not all_finite(values):
-            finite = finite & np.isfinite(values).all(axis=tuple(range(values.ndim - 1)))
-    return finite
 
 
 Flags = dict[str, dict[str, Array]]

@@ -15,9 +15,11 @@ from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
+from mime.native.lowering import UNBOUNDED
 from mime.running import checkpoint as checkpoints
+from mime.running.backend import backend
 from mime.running.checkpoint import CheckpointError, CheckpointWarning, Reached, Wanted
-from mime.running.divergence import all_finite, locate, poison_of
+from mime.running.divergence import at_risk, locate, poison
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
@@ -101,22 +103,30 @@ class Job:
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
         check_memory(steps // every, size)
+        self.native = backend(program).native
         room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
-        capacity = buffer_capacity(size, steps // every, *room)
+        capacity = UNBOUNDED if self.native else buffer_capacity(size, steps // every, *room)
         self.buffer = Buffer(selection, capacity, every == 1)
-        self.compiled = _compiled.of(program)
+        self.compiled, self.variables = _compiled.compiled(program)
         self.treedef: Any = None
         self.recorded: list[np.ndarray] = []
         self.file: Path | None = None
         self.warned = False
 
-    def _allocate(self, outputs: Outputs | None = None) -> None:
-        """Room for all samples, in the structure of a chunk's `outputs`."""
-        if self.treedef is None:
-            found = outputs if outputs is not None else jax.eval_shape(lambda: self._call(0, 0)[1])
-            leaves, self.treedef = jax.tree.flatten(found)
-            count = self.steps // self.every
-            self.recorded = [np.empty((count, *x.shape[1:]), x.dtype) for x in leaves]
+    def _allocate(self) -> None:
+        """Room for all samples, and for one that nobody asked for: the end of the last stride."""
+        if self.treedef is not None:
+            return
+        args, fixed = self._arguments(0, 0, 0)
+        if found := self.compiled.find(args, fixed):
+            shapes = found[0].shapes
+        else:
+            shapes = jax.eval_shape(lambda: self.compiled(*args, **fixed))
+        leaves, self.treedef = jax.tree.flatten(shapes[1])
+        self.state_size = len(jax.tree.leaves(shapes[0]))
+        count = self.steps // self.every
+        self.recorded = [np.empty((count, *x.shape[1:]), x.dtype) for x in leaves]
+        self.spare = [np.empty((1, *x.shape[1:]), x.dtype) for x in leaves]
 
     def attach(self, file: Path, resume: bool, seconds: float) -> None:
         """Keep a checkpoint in `file`; resume from it if told to; never lose unfinished work."""
@@ -166,23 +176,38 @@ class Job:
         records, stride, complete = pace.plan(
             self.done, self.steps, self.every, self.buffer.capacity
         )
+        self._allocate()
         with pace:
-            state, outputs, flag = self._call(records, stride)
-            finite = np.asarray(flag)  # waits, and sooner than `bool(flag)` does
-        self._allocate(outputs)
-        samples = [np.asarray(x)[:records] for x in jax.tree.leaves(outputs)] if complete else []
-        if not (finite and all(map(all_finite, samples))):
+            state, finite = self._call(records, stride, complete)
+        if not finite:
             self._diverged(records * stride)
-        for kept, new in zip(self.recorded, samples, strict=False):
-            kept[self.records : self.records + records] = new
         self.records += records if complete else 0
         self.done += records * stride
         self.state = state
         pace.made(records * stride)
 
-    def _call(self, records: int, stride: int) -> tuple[SimulationState, Outputs, Array]:
-        samples = Samples(np.int32(records), np.int32(stride))
-        return self.compiled(self.state, self.signals, self.start.step, samples, buffer=self.buffer)
+    def _arguments(self, records: int, stride: int, first: int) -> tuple[Any, dict[str, Any]]:
+        samples = Samples(np.int32(records), np.int32(stride), np.int32(first))
+        args = (self.variables, self.state, self.signals, self.start.step, samples)
+        return args, {"buffer": self.buffer}
+
+    def _call(self, records: int, stride: int, complete: bool) -> tuple[SimulationState, bool]:
+        """Make a chunk; what it records goes to its place if it ends with a sample."""
+        place = self.recorded if complete else self.spare
+        args, fixed = self._arguments(records, stride, self.records if complete else 0)
+        found = self.compiled.find(args, fixed) if self.native else None
+        if found:
+            traced, leaves = found
+            results = [*[None] * self.state_size, *place, None]
+            state, _, finite = traced.now(leaves, None, 1, results)
+            return state, bool(finite)
+        args, fixed = self._arguments(records, stride, 0)
+        state, outputs, flag = self.compiled(*args, **fixed)
+        finite = np.asarray(flag)  # waits, and sooner than `bool(flag)` does
+        if complete:
+            for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
+                kept[self.records : self.records + records] = np.asarray(new)[:records]
+        return state, bool(finite)
 
     def _diverged(self, steps: int) -> None:
         """Walk the failed chunk again, step by step, to name the first value that is not finite."""
@@ -194,9 +219,7 @@ class Job:
         # Samples of this chunk up to the failure are good: record them by running just so far.
         good = (made - self.done) // self.every
         if good and self.done % self.every == 0:
-            _, outputs, _ = self._call(good, self.every)
-            for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
-                kept[self.records : self.records + good] = np.asarray(new)[:good]
+            self._call(good, self.every, True)
             self.records += good
         self.state, self.done = before, made
         raise DivergenceError(Divergence(node, field, time_s), self._trajectory())
@@ -250,7 +273,7 @@ def _advance(
     """A chunk, and whether all was finite in each of its steps."""
     recorded = recorder(program.nodes, program.wiring, buffer.selection)
     step = stepper(program, signals, start)
-    return run_chunk(step, recorded, poison_of(signals), state, samples, buffer)
+    return run_chunk(step, recorded, at_risk(signals), poison, state, samples, buffer)
 
 
 _compiled = jit_folding(_advance, static_argnames=("buffer",))

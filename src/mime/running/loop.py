@@ -13,12 +13,14 @@ from mime.core.step import SimulationState
 
 
 class Samples(NamedTuple):
-    """How much of a run one call makes. Both are run-time values: see `run_chunk`."""
+    """How much of a run one call makes. All are run-time values: see `run_chunk`."""
 
     records: Any
     """Samples to take, an int32."""
     stride: Any
     """Steps from one to the next, an int32."""
+    first: Any
+    """The row that the first one is written to, an int32."""
 
 
 class Buffer(NamedTuple):
@@ -26,25 +28,26 @@ class Buffer(NamedTuple):
 
     selection: Selection
     capacity: int
-    """Samples that one call has room for."""
+    """Rows that there is room for."""
     every_step: bool
     """The stride is 1, and the fluxes of each step are at hand."""
 
 
-Poison = Callable[[SimulationState, Any], Array]
-"""0 where the state after a step and the inputs that it was given are finite, else NaN."""
+Poison = Callable[[Any], Array]
+"""0 where all values of a pytree are finite, else NaN."""
 
 
 def run_chunk(
     step: Step,
     recorder: Recorder,
+    at_risk: Callable[[SimulationState, Any], Any],
     poison: Poison,
     state: SimulationState,
     samples: Samples,
     buffer: Buffer,
 ) -> tuple[SimulationState, Outputs, Array]:
-    """Take `samples` into buffers of fixed capacity: the state after, the recorded values, and
-    whether all was finite in every step, sampled or not.
+    """Take `samples` into arrays of fixed capacity: the state after, the recorded values, and
+    whether all was finite in every step, sampled or not. Rows that no sample goes to are undefined.
 
     One compiled program serves every duration and every chunk, so that where a run is cut
     (progress, checkpoints, resuming) cannot change a bit of its result.
@@ -57,29 +60,32 @@ def run_chunk(
     def sample_after(state: SimulationState, sum_: Array) -> tuple[SimulationState, Array, Outputs]:
         if buffer.every_step:
             state, fluxes, given = watched(state)
-            return state, sum_ + poison(state, given), recorder.of_step(state, fluxes, given)
+            outputs = recorder.of_step(state, fluxes, given)
+            return state, sum_ + poison((at_risk(state, given), outputs)), outputs
 
         def between(_: Array, carry: Any) -> Any:
             result = watched(carry[0])
-            return *recorder.keep(result), carry[2] + poison(result[0], result[2])
+            bad = poison(at_risk(result[0], result[2]))
+            return *recorder.keep(result), carry[2] + bad
 
         state, given, sum_ = jax.lax.fori_loop(0, samples.stride, between, (state, empty, sum_))
-        return state, sum_, recorder.of_inputs(state, given)
+        outputs = recorder.of_inputs(state, given)
+        return state, sum_ + poison(outputs), outputs
 
     def body(
         index: Array, carry: tuple[SimulationState, Array, Outputs]
     ) -> tuple[SimulationState, Array, Outputs]:
         state, sum_, outputs = sample_after(*carry[:2])
-        put = jax.lax.dynamic_update_index_in_dim
-        return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, index, 0), carry[2], outputs)
+        put, row = jax.lax.dynamic_update_index_in_dim, samples.first + index
+        return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, row, 0), carry[2], outputs)
 
     def first(state: SimulationState) -> Array:
         after, _, given = step(state)
-        return poison(after, given)
+        return poison(at_risk(after, given))
 
     none = jax.eval_shape(first, state)
     start = jnp.zeros(none.shape, none.dtype)
     shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, start)
-    buffers = jax.tree.map(lambda x: jnp.zeros((buffer.capacity, *x.shape), x.dtype), shapes)
+    buffers = jax.tree.map(lambda x: jax.lax.empty((buffer.capacity, *x.shape), x.dtype), shapes)
     state, sum_, outputs = jax.lax.fori_loop(0, samples.records, body, (state, start, buffers))
     return state, outputs, sum_ == 0

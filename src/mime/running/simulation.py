@@ -16,6 +16,7 @@ from mime.core.program import MOST_STEPS, Program
 from mime.core.recorder import Recorded
 from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
+from mime.running.backend import Backend, backend
 from mime.running.batch import BatchJob
 from mime.running.forks import warn_if_forked
 from mime.running.job import Job
@@ -27,6 +28,11 @@ from mime.running.variants import Variants
 
 class Simulation(Program):
     """What `GraphManager.compile` gives: a pure `Program`, and `run` and `run_batch` for people."""
+
+    @property
+    def backend(self) -> Backend:
+        """What computes this graph, native code or XLA, and why."""
+        return backend(self)
 
     @in_own_precision
     def run(
@@ -127,7 +133,8 @@ class Simulation(Program):
             None if batch_size is None else whole("batch_size", batch_size, 1, most=MOST_STEPS)
         )
         variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
-        check_finite(variants.signals)
+        check_finite(variants.varied_signals)
+        check_finite(variants.shared_signals)
         selection = self.select(record)
         warn_if_forked()
         job = BatchJob(variants, selection, steps, every, threads, watch or strict)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -24,8 +23,8 @@ from mime.core.signals import (
 )
 from mime.core.spec import Input
 from mime.core.step import SimulationState
-from mime.running.trajectory import Divergence
 from mime.native.folding import jit_folding
+from mime.native.members import OverMembers
 
 
 @dataclasses.dataclass
@@ -37,34 +36,8 @@ class Split:
     shared: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
 
-@dataclasses.dataclass
-class Block:
-    """Some of the members, as the compiled program takes them: batch axis last."""
-
-    shared: Program
-    parameters: dict[str, dict[str, np.ndarray]]
-    state: SimulationState
-    signals: Signals
-    recorded: dict[str, dict[str, np.ndarray]] | None = None
-    diverged: dict[int, Divergence] = dataclasses.field(default_factory=dict)
-    """Members of the block that left the finite numbers."""
-
-    def record(self, outputs: Any, total: int, first: int, count: int) -> list[np.ndarray]:
-        """Keep `count` samples of a chunk's buffers, of the run's `total` those from `first` on."""
-        if self.recorded is None:
-            self.recorded = jax.tree.map(
-                lambda x: np.empty((total, *x.shape[1:]), x.dtype), outputs
-            )
-        pairs = zip(jax.tree.leaves(self.recorded), jax.tree.leaves(outputs), strict=True)
-        taken = []
-        for kept, new in pairs:
-            kept[first : first + count] = np.asarray(new)[:count]
-            taken.append(kept[first : first + count])
-        return taken
-
-
 class Variants:
-    """What varies, with the batch axis last, and how many members there are."""
+    """What varies, with the batch axis first, and how many members there are."""
 
     def __init__(
         self,
@@ -152,83 +125,60 @@ class Variants:
         return shape[0] != self.steps
 
     def _sort_inputs(self, inputs: Inputs | None) -> None:
-        """Shared signals as in a single run; those of one per member hold the batch axis last."""
+        """Shared signals as in a single run; those of one per member hold the batch axis first."""
         shared: dict[str, dict[str, Any]] = {}
-        self.signals: Signals = {}
-        self.input_axes: dict[str, dict[str, int | None]] = {}
+        self.varied_signals: Signals = {}
         specs = self.program.input_specs()
         for node, field, value in declared(inputs, self.program.wiring.external):
             name, spec = f"{node}.{field}", specs[node][field]
             if callable(value) or not self._per_member(name, np.shape(value), spec):
                 one_for_all = not callable(value) and np.ndim(value) == len(spec.shape) + 2
                 shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
-                self.input_axes.setdefault(node, {})[field] = None
                 continue
             array = check_pose(name, spec, as_float_array(name, value))
-            self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
-            self.input_axes.setdefault(node, {})[field] = -1
-        for node, fields in self.program.signals(shared, self.steps).items():
-            self.signals.setdefault(node, {}).update(fields)
+            signal = self._member_signal(name, spec, array)
+            self.varied_signals.setdefault(node, {})[field] = signal
+        self.shared_signals = self.program.signals(shared, self.steps)
 
     def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
         if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape == (self.size, *spec.shape):
-            return Constant(jnp.moveaxis(array, 0, -1))
+            return Constant(array)
         if array.shape == (self.size, self.steps, *spec.shape):
-            return Series(jnp.moveaxis(array, 0, -1))
+            return Series(array)
         raise InputError(
             f"input {name} has shape {array.shape}: expected {(self.size, *spec.shape)} for a "
             f"constant per member, or {(self.size, self.steps, *spec.shape)} for a series of each"
         )
 
-    def block(self, members: np.ndarray) -> "Block":
-        """The arguments of the compiled program for some of the members."""
+    def initial_states(self) -> SimulationState:
+        """The members' states before the first step, batch axis first in all."""
+        varied = (self.parameters.varied, self.initial.varied, np.arange(self.size))
+        start = OverMembers(_initial_state, self.shared)
+        return start(varied, self.initial.shared, members=self.size)
 
-        def take(values: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-            return {
-                node: {field: np.moveaxis(x[members], 0, -1) for field, x in fields.items()}
-                for node, fields in values.items()
-            }
+    def member(self, index: int) -> tuple[Program, Signals]:
+        """The graph of one member, and its inputs."""
 
-        parameters = take(self.parameters.varied)
-        state = _initial_states(
-            self.shared,
-            parameters,
-            take(self.initial.varied),
-            self.initial.shared,
-            size=len(members),
-        )
-        signals = {
-            node: {
-                field: jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[..., members]), signal)
-                if self.input_axes[node][field] == -1
-                else signal
-                for field, signal in fields.items()
-            }
-            for node, fields in self.signals.items()
-        }
-        return Block(self.shared, parameters, state, signals)
+        def own(values: Any) -> Any:
+            return jax.tree.map(lambda x: x[index], values)
+
+        program = self.shared.with_parameters(own(self.parameters.varied))
+        return program, merged(self.shared_signals, own(self.varied_signals))
 
 
-def _states(
-    shared: Program, parameters: Any, varied: Any, common: Any, *, size: int
-) -> SimulationState:
-    """The members' initial states, batch axis last in all but the step counter."""
-
-    def one(parameters: Any, varied: Any) -> SimulationState:
-        names = {*common, *varied}
-        overrides = {n: {**common.get(n, {}), **varied.get(n, {})} for n in names}
-        return shared.with_parameters(parameters).init_state(overrides)
-
-    if parameters or varied:
-        first = jax.tree.map(lambda x: jnp.moveaxis(x, -1, 0), (parameters, varied))
-        state = jax.vmap(one, out_axes=-1)(*first)
-    else:
-        state = jax.tree.map(
-            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, size)), one({}, {})
-        )
-    return dataclasses.replace(state, step=state.step[0])
+def merged(
+    common: Mapping[str, Mapping[str, Any]], own: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """`{node: {field: value}}` of both; a member's own go first."""
+    names = [*common, *(n for n in own if n not in common)]
+    return {n: {**common.get(n, {}), **own.get(n, {})} for n in names}
 
 
-_initial_states = jit_folding(_states, static_argnames=("size",))
+def _state(shared: Program, varied: Any, common: Any) -> SimulationState:
+    parameters, fields, _ = varied
+    return shared.with_parameters(parameters).init_state(merged(common, fields))
+
+
+_initial_state = jit_folding(_state)

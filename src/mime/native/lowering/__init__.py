@@ -8,7 +8,19 @@
 `kernel_text`  all of it as one function with the signature of `mime.native.ffi`
 """
 
-from mime.native.lowering.kernel_text import KernelText, kernel_text, unknown_primitives
-from mime.native.lowering.values import Unsupported
+from mime.native.lowering.kernel_text import (
+    KernelText,
+    is_unbounded,
+    kernel_text,
+    unknown_primitives,
+)
+from mime.native.lowering.values import UNBOUNDED, Unsupported
 
-__all__ = ["KernelText", "Unsupported", "kernel_text", "unknown_primitives"]
+__all__ = [
+    "UNBOUNDED",
+    "KernelText",
+    "Unsupported",
+    "is_unbounded",
+    "kernel_text",
+    "unknown_primitives",
+]

@@ -24,6 +24,10 @@ MOST_UNROLLED = 1500
 """Equations that a loop may become when it is written out: constants of its passes fold then."""
 
 
+PASSES = 100
+"""What a loop is taken to make where nobody knows: it only decides whether threads are worth it."""
+
+
 def _scan(
     p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
 ) -> list[Lowered]:
@@ -66,6 +70,7 @@ def _scan(
     index, line = e.phi("i64", False)
     values = carry_.enter()
     e.enter()
+    counted = e.operations
     at: Any = index
     if eqn.params["reverse"]:
         at = e.op("sub", "i64", length - 1, index)
@@ -79,6 +84,7 @@ def _scan(
     e.complete(index, line, [("0", before), (following.name, e.block)])
     finals = carry_.complete(before)
     e.branch_if(e.compare("icmp ult", following, length, "i64"), head, after)
+    e.operations = counted + (e.operations - counted) * length
     e.leave()
     e.begin(after)
     return [*finals, *ys]
@@ -100,6 +106,7 @@ def _while(
     e.begin(head)
     values = carry.enter()
     e.enter()
+    counted = e.operations
     going = p.run(cond.jaxpr, cond.consts, [*of_cond, *values])[0]
     mask = p.in_registers(going).reshape(()).item()
     e.branch_if(e.any(mask), inside, after)
@@ -114,6 +121,7 @@ def _while(
     carry.settle(results)
     carry.complete(before)
     e.branch(head)
+    e.operations = counted + (e.operations - counted) * PASSES
     e.leave()
     e.begin(after)
     return list(values)
@@ -385,7 +393,14 @@ def _linear_solve(
     return p.run(jaxprs.solve.jaxpr, jaxprs.solve.consts, [*solve, *right])
 
 
-STRUCTURED.update(scan=_scan, cond=_cond)
+def _empty(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    out = eqn.outvars[0].aval
+    return [Memory((), "nothing", out.shape, np.dtype(out.dtype))]
+
+
+STRUCTURED.update(scan=_scan, cond=_cond, empty=_empty)
 STRUCTURED["while"] = _while
 STRUCTURED["custom_linear_solve"] = STRUCTURED["linear_solve"] = _linear_solve
 STRUCTURED["optimization_barrier"] = lambda p, eqn, operands, last, homes: operands

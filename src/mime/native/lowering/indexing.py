@@ -68,8 +68,9 @@ def _dynamic_slice(
 
 def _offsets(shape: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Where the elements of a slice lie behind its first, in row-major order."""
-    numbers = np.arange(int(np.prod(shape, dtype=np.int64)), dtype=np.int64).reshape(shape)
-    return numbers[tuple(slice(0, n) for n in sizes)].ravel()
+    strides = np.cumprod([1, *reversed(shape[1:])], dtype=np.int64)[::-1][: len(shape)]
+    places = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes, dtype=np.int64)))
+    return strides @ places if len(shape) else np.zeros(1, np.int64)
 
 
 def _dynamic_update_slice(

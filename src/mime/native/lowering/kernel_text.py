@@ -12,7 +12,7 @@ from mime.native.lowering.emitter import Emitter, Module
 from mime.native.lowering.program import CALLS, STRUCTURED, Program
 from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES
-from mime.native.lowering.values import Lowered, Memory, registers, type_of
+from mime.native.lowering.values import UNBOUNDED, Lowered, Memory, registers, type_of
 from mime.native.lowering.varying import Varying
 
 del control, indexing  # imported for their rules
@@ -35,7 +35,11 @@ class KernelText(NamedTuple):
 def kernel_text(
     closed: ClosedJaxpr, shared: Sequence[bool], lanes: int, fma: bool, name: str = "kernel"
 ) -> KernelText:
-    """Lower a jaxpr of one member; arguments that are `shared` have no member axis."""
+    """Lower a jaxpr of one member; arguments that are `shared` have no member axis.
+
+    Behind the arguments stand the distances, in elements, between the members of those results that
+    are unbounded.
+    """
     module = Module(lanes, fma)
     e = Emitter(lanes, fma, module)
     jaxpr = closed.jaxpr
@@ -51,6 +55,12 @@ def kernel_text(
         else None
         for pointer, v, is_shared in zip(pointers, jaxpr.invars, shared, strict=True)
     ]
+    count = sum(is_unbounded(v.aval) for v in jaxpr.outvars)
+    e.prologue.append(f"%strides.at = getelementptr ptr, ptr %args, i64 {len(pointers)}")
+    if count:
+        e.prologue.append("%strides = load ptr, ptr %strides.at, align 8")
+    distances = Memory(("%strides",), "shared", (count,), np.dtype(np.int64))
+    strides = [e.load(distances, k).name for k in range(count)]
     before = e.lines
     e.lines = []
     e.begin("block")
@@ -62,8 +72,9 @@ def kernel_text(
         for x, pointer, v in zip(args, pointers, jaxpr.invars, strict=True)
     ]
     homes: dict[Any, Memory] = {}
+    loose = iter(strides)
     outs = [
-        _of_members(e, pointer, places, v.aval)
+        _of_members(e, pointer, places, v.aval, next(loose) if is_unbounded(v.aval) else None, True)
         for pointer, v in zip(results, jaxpr.outvars, strict=True)
     ]
     for v, out in zip(jaxpr.outvars, outs, strict=True):
@@ -97,15 +108,27 @@ def _members(e: Emitter, member: Any) -> list[str]:
     return places
 
 
-def _of_members(e: Emitter, pointer: str, places: Sequence[str], aval: Any) -> Memory:
-    size = int(np.prod(aval.shape, dtype=np.int64))
+def is_unbounded(aval: Any) -> bool:
+    """True for a result of rows without end."""
+    return bool(aval.shape) and aval.shape[0] == UNBOUNDED
+
+
+def _of_members(
+    e: Emitter,
+    pointer: str,
+    places: Sequence[str],
+    aval: Any,
+    stride: str | None = None,
+    owned: bool = False,
+) -> Memory:
+    size = stride or int(np.prod(aval.shape, dtype=np.int64))
     type_ = type_of(aval.dtype)
     stored = "i8" if type_ == "i1" else type_
     lanes = []
     for place in places:
         at = e.emit(f"mul i64 {place}, {size}", "i64", False)
         lanes.append(e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name)
-    return Memory(tuple(lanes), "members", aval.shape, np.dtype(aval.dtype))
+    return Memory(tuple(lanes), "members", aval.shape, np.dtype(aval.dtype), owned)
 
 
 def _loaded(e: Emitter, memory: Memory) -> Lowered:

@@ -132,6 +132,8 @@ class Program:
         """The array with each element loaded."""
         if not isinstance(x, Memory):
             return x
+        if x.kind == "nothing":
+            return np.zeros(x.shape, x.dtype)
         if x.size > MOST_IN_REGISTERS:
             raise Unsupported(f"an array of {x.size} elements outside of loops")
         return registers([self.e.load(x, k) for k in range(x.size)], x.shape)
@@ -149,7 +151,7 @@ class Program:
     def fill(self, memory: Memory, x: Lowered) -> None:
         """Copy an array to another in memory."""
         if isinstance(x, Memory):
-            if x.pointers == memory.pointers:
+            if x.pointers == memory.pointers or x.kind == "nothing":
                 return
             self.each(memory.size, lambda k: self.e.store(memory, k, self.e.load(x, k)))
         elif x.size > 64 and x.dtype != object and np.all(x == x.flat[0]):

@@ -32,6 +32,12 @@ TYPES = {
 """The LLVM type of one element."""
 
 
+UNBOUNDED = 2**31 - 1
+"""The length of a result whose rows are written one by one, as many as the caller has room for:
+one program then serves runs of any length. The caller says how far apart the members' lie.
+"""
+
+
 class Unsupported(Exception):
     """The compiler does not know a primitive, or not in this form: XLA takes the whole function."""
 
@@ -56,6 +62,7 @@ class Memory:
     lanes      one pointer: the lanes of an element lie side by side (the workspace)
     members    one pointer for each lane: the arrays of the members lie one after another
     shared     one pointer: all members share the array
+    nothing    no pointer: an array that was never written to
     """
 
     pointers: tuple[str, ...]

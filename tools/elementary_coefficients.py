@@ -63,10 +63,14 @@ POLYNOMIALS: dict[str, tuple[Callable[[Decimal], Decimal], str, str, str]] = {
     "EXP": (series(lambda k: Fraction(1, factorial(k + 3))), "-0.35", "0.35", "0.13"),
     # log(1 + f) = f - h + s (h + w Q(w)),  s = f / (2 + f),  w = s²,  h = f² / 2
     "LOG": (series(lambda k: Fraction(2, 2 * k + 3)), "0", "0.0295", "0.03"),
+    # the same for pow, with more digits: log(1 + f) = 2 s (1 + w/3 + w²/5 + w³ T(w))
+    "LOG_TAIL": (series(lambda k: Fraction(1, 2 * k + 7)), "0", "0.0295", "0.21"),
     # atan q = q + q³ A(q²);  q <= tan(pi/8)
     "ATAN": (series(lambda k: Fraction((-1) ** (k + 1), 2 * k + 3)), "0", "0.1717", "0.18"),
     # asin s = s + s³ A(s²);  s <= 1/2
     "ASIN": (series(arcsine_term), "0", "0.25", "0.25"),
+    # cbrt m, to half the digits: Newton's step brings the other half
+    "CBRT": (lambda x: x ** (Decimal(1) / 3), "0.7071", "1.4143", "half"),
 }
 
 
@@ -110,16 +114,19 @@ def horner(coefficients: Iterable[Decimal], x: Decimal) -> Decimal:
 
 def polynomial(name: str, bits: int) -> list[Decimal]:
     """Coefficients of the shortest polynomial that is good enough for `bits`."""
-    function, *numbers = POLYNOMIALS[name]
-    low, high, size = map(Decimal, numbers)
+    function, *interval, size = POLYNOMIALS[name]
+    low, high = map(Decimal, interval)
     samples = [low + (high - low) * i / 200 for i in range(201)]
     exact = [function(x) for x in samples]
-    allowed = Decimal(2) ** -(DIGITS[bits] + 4)
+    if size == "half":
+        allowed = Decimal(2) ** -(DIGITS[bits] // 2 + 4)
+    else:
+        allowed = Decimal(2) ** -(DIGITS[bits] + 4) / Decimal(size)
     for count in range(2, 40):
         points = chebyshev_points(count, low, high)
         result = interpolation(points, [function(x) for x in points])
         error = max(abs(horner(result, x) - y) for x, y in zip(samples, exact, strict=True))
-        if error * size < allowed:
+        if error < allowed:
             return result
     raise ValueError(f"{name} needs more than 40 coefficients: choose a smaller interval")
 
@@ -128,6 +135,7 @@ def digits(x: Decimal, count: int) -> float:
     """`x` to `count` binary digits, to nearest."""
     exact = Fraction(x)
     power = exact.numerator.bit_length() - exact.denominator.bit_length() - count
+    power += abs(exact) >= Fraction(2) ** (power + count)
     scaled = exact / Fraction(2) ** power
     return float(round(scaled) * Fraction(2) ** power)
 
@@ -151,6 +159,8 @@ def constants(bits: int) -> dict[str, list[float]]:
         "LN2": parts(ln2, [p - exponent_digits, p]),  # times an exponent, the first is exact
         "LN2_FULL": parts(ln2, [p, p]),
         "INVERSE_LN2": parts(1 / ln2, [p, p]),
+        "ONE_THIRD": parts(Decimal(1) / 3, [p, p]),
+        "ONE_FIFTH": parts(Decimal(1) / 5, [p, p]),
     }
     return result | {name: [digits(c, p) for c in polynomial(name, bits)] for name in POLYNOMIALS}
 
@@ -188,7 +198,9 @@ def text() -> str:
             lines.append("    ),")
         lines.append("}")
     lines.append(f"TWO_OVER_PI_BITS = {TWO_OVER_PI_BITS}")
-    lines.append(f"TWO_OVER_PI = 0x{two_over_pi(TWO_OVER_PI_BITS):X}")
+    digits = f"{two_over_pi(TWO_OVER_PI_BITS):X}"
+    rows = [f'    "{digits[i : i + 80]}"' for i in range(0, len(digits), 80)]
+    lines += ["TWO_OVER_PI = int(", *rows, "    , 16)"]
     return "\n".join(lines) + "\n"
 
 

@@ -8,6 +8,8 @@ from mime.native.elementary import (
     exponential,
     hyperbolic,
     inverse_trigonometric,
+    power,
+    remainder,
     logarithm,
     trigonometric,
 )
@@ -33,9 +35,10 @@ _OF_ONE = {
     "asinh": hyperbolic.asinh,
     "acosh": hyperbolic.acosh,
     "atanh": hyperbolic.atanh,
+    "cbrt": power.cbrt,
     "logistic": hyperbolic.logistic,
 }
-_OF_TWO = {"atan2": inverse_trigonometric.atan2}
+_OF_TWO = {"atan2": inverse_trigonometric.atan2, "pow": power.pow, "rem": remainder.rem}
 NAMES = tuple(_OF_ONE | _OF_TWO)
 
 

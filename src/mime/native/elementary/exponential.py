@@ -16,7 +16,7 @@ def parts_of_exp(k: Lanes, x: Vector, x_lo: Vector | None = None) -> tuple[Vecto
     t = k.fma(n, -ln2, x)  # exact: this ln2 ends in as many zeros as n has digits
     r, r_lo = k.two_sum(t, n * -ln2_lo)
     if x_lo is not None:
-        r_lo = r_lo + x_lo
+        r, r_lo = k.two_sum(r, r_lo + x_lo)
     return n, r, _rest_of_exp(k, r, r_lo)
 
 
@@ -34,10 +34,11 @@ def within(k: Lanes, x: Vector) -> Vector:
 
 
 def exp(k: Lanes, x: Vector) -> Vector:
-    return _exp_of_parts(k, *parts_of_exp(k, within(k, x)))
+    """e^x"""
+    return exp_of_parts(k, *parts_of_exp(k, within(k, x)))
 
 
-def _exp_of_parts(k: Lanes, n: Vector, r: Vector, q: Vector) -> Vector:
+def exp_of_parts(k: Lanes, n: Vector, r: Vector, q: Vector) -> Vector:
     """2^n (1 + r + q)"""
     one_and_r, lost = k.fast_two_sum(k.constant(1.0), r)
     return k.scale(one_and_r + (lost + q), n)
@@ -52,7 +53,7 @@ def exp2(k: Lanes, x: Vector) -> Vector:
     f = x - n
     r, r_lo = k.two_product(f, ln2)
     r_lo = k.fma(f, ln2_lo, r_lo)
-    return _exp_of_parts(k, n, r, _rest_of_exp(k, r, r_lo))
+    return exp_of_parts(k, n, r, _rest_of_exp(k, r, r_lo))
 
 
 def quarter_expm1(k: Lanes, x: Vector) -> Pair:
@@ -65,5 +66,6 @@ def quarter_expm1(k: Lanes, x: Vector) -> Pair:
 
 
 def expm1(k: Lanes, x: Vector) -> Vector:
+    """e^x - 1"""
     value, rest = quarter_expm1(k, within(k, k.select(x < -60.0, -60.0, x)))  # there it is -1
     return k.select(abs(x) < k.negligible, x, 4.0 * (value + rest))

@@ -104,7 +104,7 @@ def atanh(k: Lanes, x: Vector) -> Vector:
 def _log1p_or_log_2a(k: Lanes, y: Vector, y_lo: Vector, a: Vector, far: Vector) -> Vector:
     """log(1 + y + y_lo), and where `far`, log(2 a)."""
     n, f, f_lo = parts_of_log1p(k, y, y_lo)
-    far_n, m = k.split_exponent(a)
+    far_n, m = k.split_normal(a)
     high, low = log_pair(
         k, k.select(far, far_n + 1.0, n), k.select(far, m - 1.0, f), k.select(far, 0.0, f_lo)
     )

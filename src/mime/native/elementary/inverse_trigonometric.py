@@ -45,11 +45,13 @@ def _angle(k: Lanes, a: Vector, b: Vector, back: Vector | None = None) -> Vector
 
 
 def atan(k: Lanes, x: Vector) -> Vector:
+    """Angle of the slope x"""
     a = k.clamp(abs(x), 0.0, 2.0**100)  # there the angle is pi/2
     return k.copysign(_angle(k, a, k.constant(1.0)), x)
 
 
 def atan2(k: Lanes, y: Vector, x: Vector) -> Vector:
+    """Angle of the point (x, y); the signs of zeros count"""
     a, b = abs(y), abs(x)
     largest = k.select(a > b, a, b)
     bias = k.format.bias
@@ -77,6 +79,7 @@ def _arcsine(k: Lanes, a: Vector) -> tuple[Vector, Vector, Vector]:
 
 
 def asin(k: Lanes, x: Vector) -> Vector:
+    """NaN beyond 1"""
     large, s, small = _arcsine(k, abs(x))
     first, second, _ = HALF_PI[k.bits]
     high, lost = k.fast_two_sum(k.constant(first), -2.0 * s)

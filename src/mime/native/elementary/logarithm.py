@@ -26,10 +26,9 @@ def log_pair(k: Lanes, n: Vector, f: Vector, f_lo: Vector | None = None) -> Pair
 
 
 def log(k: Lanes, x: Vector) -> Vector:
-    small = x < k.format.least_normal
-    digits = k.format.mantissa + 2
-    n, m = k.split_exponent(k.select(small, x * 2.0**digits, x))
-    high, low = log_pair(k, k.select(small, n - digits, n), m - 1.0)
+    """-inf at 0, NaN below"""
+    n, m = k.split_exponent(x)
+    high, low = log_pair(k, n, m - 1.0)
     result = k.select(x > k.format.largest, x, high + low)
     result = k.select(x.equals(0.0), -inf, result)
     return k.select((x < 0.0) | x.is_nan(), nan, result)
@@ -42,7 +41,7 @@ def parts_of_log1p(
     u, u_lo = k.two_sum(k.constant(1.0), x)
     if x_lo is not None:
         u_lo = u_lo + x_lo
-    n, m = k.split_exponent(u)
+    n, m = k.split_normal(u)
     near = n.equals(0.0)  # here x itself has more digits than 1 + x
     f = k.select(near, x, m - 1.0)
     f_lo = k.select(
@@ -57,6 +56,7 @@ def log1p_pair(k: Lanes, x: Vector, x_lo: Vector | None = None) -> Pair:
 
 
 def log1p(k: Lanes, x: Vector) -> Vector:
+    """log(1 + x); -inf at -1, NaN below"""
     high, low = log1p_pair(k, x)
     result = k.select(abs(x) < k.negligible, x, high + low)
     result = k.select(x > k.format.largest, x, result)

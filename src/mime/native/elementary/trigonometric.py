@@ -32,10 +32,12 @@ def sincos(k: Lanes, x: Vector) -> tuple[Vector, Vector]:
 
 
 def sin(k: Lanes, x: Vector) -> Vector:
+    """r + r³ S(r²), or the other in odd quadrants"""
     return sincos(k, x)[0]
 
 
 def cos(k: Lanes, x: Vector) -> Vector:
+    """1 - r²/2 + r⁴ C(r²), or the other in odd quadrants"""
     return sincos(k, x)[1]
 
 

@@ -236,6 +236,11 @@ class Lanes:
         product, rest = self.two_product(a, b)
         return (c + product) + rest
 
+    def product(self, a: Pair, b: Pair) -> Pair:
+        """a b, as a pair."""
+        high, low = self.two_product(a[0], b[0])
+        return self.fast_two_sum(high, self.fma(a[0], b[1], self.fma(a[1], b[0], low)))
+
     def quotient(self, above: Pair, below: Pair) -> Pair:
         """above / below, as a pair."""
         inverse = 1.0 / below[0]
@@ -274,7 +279,7 @@ class Lanes:
         half = self.nearest(n * 0.5)
         return (x * self.power_of_two(half)) * self.power_of_two(n - half)
 
-    def split_exponent(self, x: Vector) -> Pair:
+    def split_normal(self, x: Vector) -> Pair:
         """(n, m) with x = 2^n m and sqrt(1/2) <= m < sqrt(2); x normal and positive."""
         f = self.format
         lowest = 0x3FE6A09E667F3BCD if self.bits == 64 else 0x3F3504F3
@@ -282,6 +287,13 @@ class Lanes:
         exponent = (raised >> f.mantissa) | ((f.bias + f.mantissa) << f.mantissa)
         mantissa = (raised & ((1 << f.mantissa) - 1)) + lowest
         return exponent.as_float - (2.0**f.mantissa + f.bias), mantissa.as_float
+
+    def split_exponent(self, x: Vector) -> Pair:
+        """The same of any positive number."""
+        digits = 3.0 * (self.format.mantissa // 3 + 1)
+        small = x < self.format.least_normal
+        n, m = self.split_normal(self.select(small, x * 2.0**digits, x))
+        return self.select(small, n - digits, n), m
 
     # -- what few lanes need ----------------------------------------------------------------------
 

@@ -50,6 +50,8 @@ def define(module: ir.Module, name: str, lanes: int, bits: int, *, fma: bool = T
     full_name = f"mime.{name}.{lanes}x{bits}" + ("" if fma else ".no_fma")
     if full_name in module.globals:
         return module.globals[full_name]
+    if name not in NAMES:
+        raise KeyError(f"no elementary function {name}; there are {', '.join(NAMES)}")
     body = (_OF_ONE | _OF_TWO)[name]
     kind = ir.VectorType(FORMATS[bits].float_type, lanes)
     result = ir.LiteralStructType([kind, kind]) if name == "sincos" else kind

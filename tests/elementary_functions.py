@@ -1,0 +1,221 @@
+"""Functions of `mime.native.elementary` compiled over arrays, and their largest errors.
+
+    PYTHONPATH=src python tests/elementary_functions.py [name ...]
+
+measures with many samples, and prints the table that the package's docstring shows.
+"""
+
+import sys
+import time
+from ctypes import CFUNCTYPE, c_int64, c_void_p
+from functools import cache
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+
+from mime.native.elementary import NAMES, define
+from mime.native.elementary.coefficients import TWO_OVER_PI, TWO_OVER_PI_BITS
+
+DTYPES = {64: np.float64, 32: np.float32}
+UNSIGNED = {64: np.uint64, 32: np.uint32}
+LONG = {64: np.longdouble, 32: np.float64}
+"""What the right values are computed in: at least ten binary digits more."""
+TWO_ARGUMENTS = ("atan2", "pow", "rem")
+
+
+# -- compilation ------------------------------------------------------------------------------------
+
+
+@cache
+def target():
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+    )
+
+
+def add_loop(module, name, function):
+    """void name(count, in..., out...): the function over `count` vectors."""
+    i64, vector = ir.IntType(64), function.args[0].type
+    outputs = 2 if isinstance(function.function_type.return_type, ir.LiteralStructType) else 1
+    pointers = [vector.as_pointer()] * (len(function.args) + outputs)
+    result = ir.Function(module, ir.FunctionType(ir.VoidType(), [i64, *pointers]), name)
+    entry, body, end = (result.append_basic_block(b) for b in ("entry", "body", "end"))
+    b = ir.IRBuilder(entry)
+    b.branch(body)
+    b.position_at_end(body)
+    i = b.phi(i64)
+    i.add_incoming(i64(0), entry)
+    count, *arrays = result.args
+    sources, sinks = arrays[: len(function.args)], arrays[len(function.args) :]
+    size = vector.element.get_abi_size(target().target_data)
+    answer = b.call(function, [b.load(b.gep(a, [i]), align=size) for a in sources])
+    parts = [b.extract_value(answer, j) for j in range(2)] if outputs == 2 else [answer]
+    for part, sink in zip(parts, sinks, strict=True):
+        b.store(part, b.gep(sink, [i]), align=size)
+    following = b.add(i, i64(1))
+    i.add_incoming(following, body)
+    b.cbranch(b.icmp_signed("<", following, count), body, end)
+    b.position_at_end(end)
+    b.ret_void()
+
+
+@cache
+def engine(lanes, bits, fma, names):
+    """All these functions compiled at once; also the assembly that they became."""
+    module = ir.Module()
+    module.triple, module.data_layout = llvm.get_default_triple(), str(target().target_data)
+    for name in names:
+        add_loop(module, f"over_{name}", define(module, name, lanes, bits, fma=fma))
+    parsed = llvm.parse_assembly(str(module))
+    parsed.verify()
+    builder = llvm.create_pass_builder(target(), llvm.PipelineTuningOptions(speed_level=2))
+    builder.getModulePassManager().run(parsed, builder)
+    assembly = target().emit_assembly(parsed)
+    result = llvm.create_mcjit_compiler(parsed, target())
+    result.finalize_object()
+    return result, assembly
+
+
+def compiled(name, lanes=4, bits=64, fma=True, names=NAMES):
+    """Function of arrays, whose sizes are multiples of `lanes`; `raw` takes addresses."""
+    code, _ = engine(lanes, bits, fma, names)
+    outputs = 2 if name == "sincos" else 1
+    inputs = 2 if name in TWO_ARGUMENTS else 1
+    kind = CFUNCTYPE(None, c_int64, *[c_void_p] * (inputs + outputs))
+    raw = kind(code.get_function_address(f"over_{name}"))
+
+    def function(*arguments):
+        arrays = [np.ascontiguousarray(a, DTYPES[bits]) for a in arguments]
+        assert arrays[0].size % lanes == 0
+        results = [np.empty_like(arrays[0]) for _ in range(outputs)]
+        raw(arrays[0].size // lanes, *(a.ctypes.data for a in arrays + results))
+        return results if outputs == 2 else results[0]
+
+    function.raw = raw
+    return function
+
+
+# -- arguments --------------------------------------------------------------------------------------
+
+SPECIAL = [0.0, 1.0, 0.5, 2.0, 3.0, 1e-310, 1e-40, 5e-324, 1e-45, np.inf, np.nan, 709.78, 745.13]
+SPECIAL += [88.7, 103.9, 1e22, 6381956970095103 * 2.0**797, np.finfo(np.float32).max]
+SPECIAL += [np.finfo(np.float64).max, np.finfo(np.float64).tiny, np.finfo(np.float32).tiny]
+USUAL = {"acosh": (1.0, 3.0), "log": (0.1, 3.0), "exp": (-750.0, 712.0), "exp2": (-1080.0, 1030.0)}
+USUAL |= {"sinh": (-712.0, 712.0), "cosh": (-712.0, 712.0), "logistic": (-750.0, 50.0)}
+USUAL |= {name: (-1e5, 1e5) for name in ("sin", "cos", "tan", "sincos")}
+USUAL |= {"erfc": (-6.0, 28.0)}
+
+
+def everywhere(random, count, bits):
+    """Any bits: every exponent is as likely as any other."""
+    return random.integers(0, 2**bits, count, dtype=UNSIGNED[bits]).view(DTYPES[bits])
+
+
+def near_quarter_turns(random, count, bits):
+    """Numbers nearest to multiples of pi/2, as large as numbers are."""
+    turns = [random.integers(1, 2**53) << int(e) for e in random.integers(0, 960, count)]
+    turns = [int(t) >> 52 if bits == 64 else int(t) % 2**120 for t in turns]
+    return np.array([(t << TWO_OVER_PI_BITS) / TWO_OVER_PI for t in turns], DTYPES[bits])
+
+
+def arguments(name, bits, count, seed=0):
+    """Lists of arguments for a function; each array has `count` numbers, a multiple of 8."""
+    random, dtype = np.random.default_rng(seed), DTYPES[bits]
+    scattered = lambda: random.normal(size=count) * 2.0 ** random.integers(-12, 5, count)  # noqa: E731
+    with np.errstate(over="ignore"):
+        signed = np.array([s * x for x in SPECIAL for s in (1.0, -1.0)], dtype)
+    if name in TWO_ARGUMENTS:
+        pairs = [np.resize(part, count) for part in np.meshgrid(signed, signed)]
+        x, y = everywhere(random, count, bits), everywhere(random, count, bits)
+        near_one = 1.0 + random.normal(size=count) * 2.0 ** random.integers(-40, -1, count)
+        sets = [pairs, (x, y), (x, x * random.uniform(0.1, 3.0, count)), (scattered(), scattered())]
+        sets += [(abs(x), random.uniform(-2.0, 2.0, count)), (near_one, y)]
+        sets += [(scattered(), random.integers(-9, 9, count))]
+        sets += [(random.uniform(0.0, 3.0, count), random.uniform(-300.0, 300.0, count))]
+    else:
+        sets = [(np.resize(signed, count),), (everywhere(random, count, bits),), (scattered(),)]
+        sets += [(random.uniform(*USUAL.get(name, (-1.0, 1.0)), count),)]
+        sets += [(random.uniform(-1.0, 1.0, count) + (name == "acosh"),)]
+        if name in ("sin", "cos", "tan", "sincos"):
+            sets += [(near_quarter_turns(random, count, bits),)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [[np.asarray(a).astype(dtype) for a in arrays] for arrays in sets]
+
+
+# -- errors -----------------------------------------------------------------------------------------
+
+
+def logistic(x):
+    e = np.exp(-np.abs(x))
+    return np.where(np.isnan(x), x, np.where(x < 0, e, 1) / (1 + e))
+
+
+RIGHT = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
+    "rem": np.fmod, "logistic": logistic, "sincos": lambda x: (np.sin(x), np.cos(x)),
+}  # fmt: skip
+"""The same functions by NumPy, under their other names."""
+
+
+def errors(name, bits, results, inputs):
+    """Of each result, in units in the last place; infinite if NaN, infinity or a zero's sign differ."""
+    long, dtype = LONG[bits], DTYPES[bits]
+    with np.errstate(all="ignore"):
+        right = RIGHT.get(name) or getattr(np, name)
+        wanted = right(*(x.astype(long) for x in inputs))
+        results, wanted = (np.asarray(x) for x in (results, wanted))
+        rounded = wanted.astype(dtype)
+        unit = np.spacing(np.abs(rounded).clip(np.finfo(dtype).tiny)).astype(long)
+        size = np.abs(wanted)
+        unit = np.where(
+            np.abs(rounded) > size, np.spacing(np.nextafter(np.abs(rounded), dtype(0))), unit
+        )
+        unit = np.maximum(unit, np.finfo(dtype).smallest_subnormal)
+        error = np.abs(results.astype(long) - wanted) / unit
+        special = ~np.isfinite(rounded) | ~np.isfinite(results) | (rounded == 0) & (results == 0)
+        same = (results == rounded) & (np.signbit(results) == np.signbit(rounded))
+        same |= np.isnan(results) & np.isnan(rounded)
+    return np.where(special, np.where(same, 0.0, np.inf), error).reshape(-1, inputs[0].size).max(0)
+
+
+def largest_error(name, bits, fma, count, lanes=4):
+    """(error, where): the largest error in many arguments, and the arguments that have it."""
+    function = compiled(name, lanes, bits, fma)
+    worst = (-1.0, ())
+    for inputs in arguments(name, bits, count):
+        error = errors(name, bits, function(*inputs), inputs)
+        i = int(np.argmax(error))
+        worst = max(
+            worst, (float(error[i]), tuple(x[i].item() for x in inputs)), key=lambda w: w[0]
+        )
+    return worst
+
+
+def nanoseconds(name, bits, fma, lanes):
+    """Time for one number, in a loop over many vectors of usual arguments: the best of many."""
+    count = 8192
+    raw = compiled(name, lanes, bits, fma).raw
+    x = np.random.default_rng(0).uniform(0.1, 0.9, count).astype(DTYPES[bits]) + (name == "acosh")
+    arrays = [x] * (2 if name in TWO_ARGUMENTS else 1)
+    arrays += [np.empty_like(x) for _ in range(2 if name == "sincos" else 1)]
+    addresses, best = [a.ctypes.data for a in arrays], np.inf
+    for _ in range(300):
+        begin = time.perf_counter()
+        raw(count // lanes, *addresses)
+        best = min(best, time.perf_counter() - begin)
+    return best / count * 1e9
+
+
+def table(names, count=400_000):
+    for name in names:
+        row = [f"{largest_error(name, b, f, count)[0]:6.2f}" for b in DTYPES for f in (True, False)]
+        row += [f"{nanoseconds(name, 64, True, 4):6.1f}", f"{nanoseconds(name, 32, True, 8):6.1f}"]
+        print(f"    {name:10s}", *row, flush=True)
+
+
+if __name__ == "__main__":
+    table(sys.argv[1:] or NAMES)

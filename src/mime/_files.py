@@ -6,11 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], write: Callable[[Path], object], private: bool = False
+) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one move.
 
     On any failure (full disk, read-only folder, a crash) `path` is as it was before. The temporary
-    file is `.NAME.PROCESS.*.part`: what a killed process leaves is known as its own.
+    file is `.NAME.PROCESS.*.part`: what a killed process leaves is known as its own. A `private`
+    file is for its owner alone, whatever the umask.
     """
     path = Path(path)
     if not path.parent.is_dir():
@@ -23,7 +26,7 @@ def write_atomically(path: str | os.PathLike[str], write: Callable[[Path], None]
         write(part)
         with part.open("rb") as file:
             os.fsync(file.fileno())
-        part.chmod(0o666 & ~_umask())
+        part.chmod(0o600 if private else 0o666 & ~_umask())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -14,6 +14,17 @@ def cache_folder() -> Path:
     return Path(base) / "mime" / "jax"
 
 
+def active_folder() -> Path | None:
+    """Where JAX keeps compiled programs now; None if it keeps none, or not on this machine."""
+    if "jax" in sys.modules:
+        import jax
+
+        given = jax.config.jax_enable_compilation_cache and jax.config.jax_compilation_cache_dir
+    else:
+        given = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    return Path(given) if given and "://" not in given else None
+
+
 def enable_compilation_cache() -> Path:
     """Keep programs that take longer than 0.1 s to compile. Returns the folder."""
     folder = cache_folder()

@@ -131,7 +131,6 @@ def good_calls():
                 },
             },
         ),
-        "batched": (mime.batched, {"function": np.sin, "threads": 1}),
         "solve_ik": (
             mime.solve_ik,
             {

@@ -9,16 +9,15 @@ import pytest
 
 from elements import Cell, Rotor, Spring
 from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
-from mime.running.batch_programs import LANES, ONE_BY_ONE, batch_program
 
 # A member's lane and a single run are compiled to different vector code: last-bit differences only.
 ROUNDING = {"rtol": 1e-12, "atol": 1e-15}
 
 
-@pytest.fixture(params=[LANES, ONE_BY_ONE], ids=["lanes", "one by one"])
+@pytest.fixture(params=["native", "xla"])
 def program(request, monkeypatch):
     """Either way to run a batch, whatever the library would choose."""
-    monkeypatch.setattr("mime.running.batch.batch_program", lambda _: request.param)
+    monkeypatch.setenv("MIME_NATIVE", "off" if request.param == "xla" else "on")
     return request.param
 
 
@@ -214,13 +213,14 @@ class Halving(Cell):
         )
 
 
-def test_long_steps_and_steps_with_loops_run_one_by_one(simulation):
-    assert batch_program(chain(2)) is LANES
-    assert batch_program(simulation) is LANES  # two rates: a branch, but no loop
-    assert batch_program(chain(60)) is ONE_BY_ONE
+def test_members_that_leave_a_loop_at_different_times_equal_their_single_runs_to_the_bit():
     graph = GraphManager()
     graph.add_node(Halving("cell", 0.01))
-    assert batch_program(graph.compile()) is ONE_BY_ONE
+    simulation, start = graph.compile(), np.linspace(0.1, 900.0, 9)
+    batch = simulation.run_batch(steps=5, initial_state={"cell": {"x": start}})
+    for member, x in enumerate(start):
+        single = simulation.run(steps=5, initial_state={"cell": {"x": x}})
+        np.testing.assert_array_equal(batch["cell"]["x"][member], single["cell"]["x"])
 
 
 def test_a_long_step_equals_single_runs_to_the_bit():

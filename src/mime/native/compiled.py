@@ -113,7 +113,8 @@ class Compiled:
         """
         fixed, rest = self._sorted(kwargs)
         leaves, treedef = jax.tree.flatten((args, rest))
-        if any(isinstance(x, jax.core.Tracer) for x in leaves) or jax.config.jax_disable_jit:
+        traced_by_jax = any(isinstance(x, jax.core.Tracer) for x in leaves)
+        if traced_by_jax or jax.config.jax_disable_jit or why_off():
             return None
         kinds = [_kind(x) for x in leaves]
         if varied is not None:
@@ -122,7 +123,7 @@ class Compiled:
         key = (treedef, tuple(fixed.values()), bool(jax.config.jax_enable_x64), tuple(kinds))
         traced = self.known.get(key)
         if traced is None:
-            if why_off() or not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):
+            if not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):
                 return None
 
             def flat(*x: Any) -> Any:

@@ -8,6 +8,7 @@ from mime.core.program import Program
 from mime.core.step import advance
 from mime.native.folding import MOST_PROGRAMS, Constants, split
 from mime.native.kernel import Kernel
+from mime.native.machine import why_off
 
 
 class Backend(NamedTuple):
@@ -22,6 +23,8 @@ class Backend(NamedTuple):
 
 def backend(program: Program) -> Backend:
     """What computes this graph; found once per structure, by looking at one step."""
+    if reason := why_off():
+        return Backend(False, reason)
     key = split(program)[0]
     if key not in _known:
         state = program.init_state()

@@ -256,7 +256,7 @@ class Job:
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=dataclasses.replace(self.state, seen={}),
+            final_state=dataclasses.replace(jax.device_put(self.state), seen={}),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
         )
 

@@ -359,7 +359,7 @@ def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
 
 def _varies(x: Lowered) -> bool:
     if isinstance(x, Memory):
-        return x.kind != "shared"
+        return x.kind not in ("shared", "plain")
     return x.dtype == object and any(isinstance(v, Value) and v.varying for v in x.flat)
 
 

@@ -44,9 +44,10 @@ class Emitter:
     def operand(self, x: Any, type_: str, varying: bool) -> str:
         """The text of an operand; a number or a shared value is spread over the lanes."""
         if isinstance(x, Value):
-            if x.varying or not varying:
+            if x.varying == varying:
                 return x.name
-            return self.spread(x).name
+            # A lane too many: read from a place with room for all lanes, and known to be shared.
+            return self.spread(x).name if varying else self.lane(x, 0, type_)
         text = constant_text(x, type_)
         return f"splat ({type_} {text})" if varying else text
 
@@ -166,7 +167,8 @@ class Emitter:
                 return x
         elif not isinstance(x, Value) and x == 0:
             return self.neg(y, type_)
-        if self.fma:
+        alike = isinstance(x, Value) and isinstance(y, Value) and x.name == y.name
+        if self.fma and not alike:  # x - x is 0, and not what rounding took from a product
             if isinstance(y, Value) and y.factors:
                 a, b = y.factors
                 if not isinstance(b, Value):
@@ -270,7 +272,7 @@ class Emitter:
         type_ = type_of(memory.dtype)
         stored = "i8" if type_ == "i1" else type_
         varying_index = isinstance(index, Value) and index.varying
-        if memory.kind == "shared" and not varying_index:
+        if memory.kind in ("shared", "plain") and not varying_index:
             value = self._load_one(memory.pointers[0], index, stored)
         elif memory.kind == "lanes" and not varying_index:
             address = self.address(memory.pointers[0], index, stored, scale=self.lanes)
@@ -336,6 +338,11 @@ class Emitter:
             vector, align = self.type(stored, True), _SIZES[stored] * self.lanes
             value = self.operand(x, stored, True)
             self.lines.append(f"store {vector} {value}, ptr {address}, align {align}")
+            return
+        if memory.kind == "plain":
+            address = self.address(memory.pointers[0], index, stored)
+            value = self.operand(x, stored, False)
+            self.lines.append(f"store {stored} {value}, ptr {address}, align {_SIZES[stored]}")
             return
         if memory.kind == "shared":
             raise AssertionError("a shared array is read only")

@@ -1,5 +1,6 @@
 """The function that computes a block of members after another."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from mime.native.lowering import control, indexing
 from mime.native.lowering.elementwise import ELEMENTS
 from mime.native.lowering.emitter import Emitter, Module
+from mime.native.lowering.functions import Functions
 from mime.native.lowering.program import CALLS, STRUCTURED, Program
 from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES
@@ -77,11 +79,12 @@ def kernel_text(
         _of_members(e, pointer, places, v.aval, next(loose) if is_unbounded(v.aval) else None, True)
         for pointer, v in zip(results, jaxpr.outvars, strict=True)
     ]
+    given = set(jaxpr.invars)
+    named = Counter(v for v in jaxpr.outvars if not isinstance(v, Literal))
     for v, out in zip(jaxpr.outvars, outs, strict=True):
-        large = out.size > LOADED and not isinstance(v, Literal) and v not in jaxpr.invars
-        if large and jaxpr.outvars.count(v) == 1:
+        if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1:
             homes[v] = out
-    program = Program(e, Varying())
+    program = Program(e, Varying(), Functions(jaxpr, module))
     found = program.run(jaxpr, closed.consts, args, homes=homes)  # type: ignore[arg-type]
     for out, x in zip(outs, found, strict=True):
         program.fill(out, x)

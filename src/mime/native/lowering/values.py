@@ -62,6 +62,7 @@ class Memory:
     lanes      one pointer: the lanes of an element lie side by side (the workspace)
     members    one pointer for each lane: the arrays of the members lie one after another
     shared     one pointer: all members share the array
+    plain      one pointer: a place in the workspace for what all members share
     nothing    no pointer: an array that was never written to
     """
 

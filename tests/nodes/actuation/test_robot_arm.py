@@ -51,6 +51,34 @@ def test_metadata_is_whole(desktop):
     assert arm(desktop).validate_mime_consistency() == []
 
 
+def test_the_fields_inputs_and_fluxes_are_those_of_mime_node_102(planar):
+    node = arm(planar)
+    assert list(node.initial_state()) == ["joint_angles", "joint_velocities"]
+    spec = node.boundary_input_spec()
+    assert (spec["commanded_joint_torques"].shape, spec["external_wrenches_per_link"].shape) == (
+        (3,),
+        (3, 6),
+    )
+    assert {entry.coupling for entry in spec.values()} == {"additive"}
+    assert not any(np.any(entry.default_value()) for entry in spec.values())
+    assert {name: flux.shape for name, flux in node.boundary_flux_spec().items()} == {
+        "end_effector_pose_world": (7,),
+        "link_poses_world": (3, 7),
+        "joint_angles": (3,),
+        "joint_velocities": (3,),
+        "joint_torques_actual": (3,),
+    }
+    identity = [0, 0, 0, 1, 0, 0, 0]
+    assert node.params["end_effector_offset_in_link"].tolist() == identity
+    assert node.params["base_pose_world"].tolist() == identity
+    assert node.params["gravity_world"].tolist() == [0, 0, -9.80665]
+    np.testing.assert_array_equal(node.params["joint_friction_n_m_s"], planar.joint_friction)
+    # Without an override the URDF's limits hold.
+    upper = planar.joint_limits[:, 1]
+    after = node.update(state(upper, np.ones(3)), {}, DT)["joint_angles"]
+    np.testing.assert_array_equal(after, upper)
+
+
 def test_a_step_is_semi_implicit_euler_of_the_forward_dynamics(desktop):
     rng = np.random.default_rng(0)
     q, qd, tau = rng.uniform(-0.5, 0.5, 6), rng.normal(size=6), rng.normal(size=6)

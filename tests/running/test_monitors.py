@@ -9,6 +9,7 @@ import pytest
 from elements import Rotor
 from mime import (
     GraphManager,
+    JointPDNode,
     LimitError,
     LimitWarning,
     MotorNode,
@@ -77,6 +78,31 @@ def test_a_velocity_limit_is_seen():
     with pytest.warns(LimitWarning, match="velocity of joint"):
         run = SIMULATION.run(steps=2, initial_state=fast)
     assert run.warnings[0].what == "velocity"
+
+
+def held(goal):
+    """An arm that is told to go to one pose; two steps, which is when a goal is seen."""
+    graph = GraphManager()
+    graph.add_node(JointPDNode("pd", 1e-3, TREE, kp=1.0, kd=0.1))
+    graph.add_external_input("pd", "desired_joint_angles")
+    return graph.compile().run(steps=2, inputs={"pd": {"desired_joint_angles": goal}})
+
+
+def test_a_goal_outside_the_joint_limits_is_named_with_what_it_is_in_degrees():
+    low, high = (float(x) for x in TREE.joint_limits[1])
+    with pytest.warns(LimitWarning, match="If -90 is in degrees, write -1.5708 rad") as caught:
+        run = held([0.0, -90.0, high + 0.01])
+    assert len(caught) == 1
+    assert [(w.node, w.what, w.entry, w.value, w.limit) for w in run.warnings] == [
+        ("pd", "desired angle", f"joint {JOINT!r}", -90.0, low),
+        ("pd", "desired angle", f"joint {TREE.joint_names[2]!r}", high + 0.01, high),
+    ]
+
+
+def test_a_goal_at_its_limit_is_none_beyond_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        held(TREE.joint_limits[:, 1] + 1e-9)
 
 
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")

@@ -238,7 +238,7 @@ class RobotArmNode(RobotArmParameters):
         if self.coulomb_friction_n_m is not None:
             H = jnp.asarray(mass_matrix(self.tree, q))
             H = H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
-            qd = coulomb_step(H, qd, dt * jnp.asarray(self.coulomb_friction_n_m, H.dtype))
+            qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
         return {"joint_angles": q + dt * qd, "joint_velocities": qd}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:

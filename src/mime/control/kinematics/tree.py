@@ -7,6 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from mime._text import brief, nearest, quoted, shortened
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
     ZERO,
@@ -144,10 +145,11 @@ class KinematicTree(eqx.Module):
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""
         if name not in self.frame_names:
-            raise KeyError(
-                f"{self.source}: no link is named {name!r}; the links are "
-                f"{', '.join(self.frame_names)}."
+            message = (
+                f"{self.source}: no link is named {brief(name)}{nearest(name, self.frame_names)}; "
+                f"the links are {quoted(self.frame_names)}"
             )
+            raise KeyError(shortened(message))
         i = self.frame_names.index(name)
         return LinkFrame(self.frame_link_idxs[i], self.frame_offsets[i])
 

@@ -118,7 +118,7 @@ class _Programs:
 
     def of(self, folding: Folding, constants: Constants) -> Any:
         """The jitted function of a structure in this precision: the one there is, or a new one."""
-        key = (folding, constants, bool(jax.config.jax_enable_x64))
+        key = (folding, constants, jax.config.read("jax_enable_x64"))
         entry = self._kept.get(key)
         if entry is None:
             entry = self._kept.setdefault(key, _Kept(folding.jit(constants)))

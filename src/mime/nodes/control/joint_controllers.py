@@ -180,6 +180,9 @@ class _JointController(Node):
             "desired_joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇_des"),
         }
 
+    def goal_inputs(self) -> dict[str, str]:
+        return {"desired_joint_angles": "joint_angles"}
+
     def boundary_flux_spec(self) -> dict[str, Output]:
         return {"joint_torques": Output((self.num_joints,), "N·m", "tau, within the limits")}
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from mime._text import nearest, quoted
+from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
 from mime.core.arguments import instance, numbers, text
@@ -40,9 +41,6 @@ _OF_SPRINGS = {
     "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
 }
 
-
-_ROUNDING_RAD = 1e-6
-"""A start at a limit that was written with seven digits, or in single precision."""
 
 HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
 """Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
@@ -231,22 +229,10 @@ class RobotArmParameters(Node):
         }
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A start outside of the limits, where a step would move it onto them."""
-        q, limits = given.get("joint_angles"), self.tree.joint_limits
-        if q is None or self.joint_limits == "spring" or not known(limits, *jax.tree.leaves(q)):
-            return
-        lower, upper = np.asarray(limits, float).T
-        for j, angle in enumerate(np.asarray(q, float)):
-            low, high = lower[j] - _ROUNDING_RAD, upper[j] + _ROUNDING_RAD
-            if not low <= angle <= high:
-                meant = float(np.radians(angle))
-                degrees = f"If {angle:g} is in degrees, write {meant:.5g} rad"
-                yield Problem(
-                    ("joint_angles",),
-                    f"starts joint {self.tree.joint_names[j]!r} at {angle:g} rad, outside its "
-                    f"limits {lower[j]:g} to {upper[j]:g} rad",
-                    degrees if low <= meant <= high else "Start within them, or override them",
-                )
+        """Joints outside of their limits, where a step would move them onto these."""
+        q = given.get("joint_angles")
+        if q is not None and self.joint_limits != "spring":
+            yield from limit_problems(self.tree, q, ("joint_angles",))
 
     def value_problems(self) -> Iterator[Problem]:
         for label in ("base_pose_world", "end_effector_offset_in_link"):

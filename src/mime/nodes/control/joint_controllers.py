@@ -5,7 +5,7 @@ from the root link: for a base that stands rotated, turn it into that frame firs
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,8 +16,9 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
 from mime.control.trajectories import per_joint
+from mime.control.tree_values import tree_problems
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.problem import ParameterError
+from mime.core.problem import ParameterError, Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 Number = Real[ArrayLike, ""]
@@ -179,6 +180,9 @@ class _JointController(Node):
             "desired_joint_angles": Input(n, "rad", 0.0, "replacive", "q_des"),
             "desired_joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇_des"),
         }
+
+    def value_problems(self) -> Iterator[Problem]:
+        yield from (problem.inside("tree") for problem in tree_problems(self.tree))
 
     def goal_inputs(self) -> dict[str, str]:
         return {"desired_joint_angles": "joint_angles"}

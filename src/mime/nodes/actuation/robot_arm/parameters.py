@@ -15,6 +15,7 @@ from mime._text import nearest, quoted
 from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
+from mime.control.tree_values import tree_problems
 from mime.core.arguments import instance, numbers, text
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries, known
@@ -27,8 +28,6 @@ _OF_LINKS = {
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
 }
-_NUMBERS = ("coms", "inertias", "joint_limits", "effort_limits", "velocity_limits", "gear_ratio")
-"""Of a tree, beside masses and rotors, which must not be negative either."""
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
     "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
@@ -246,13 +245,7 @@ class RobotArmParameters(Node):
             joint = tree.joint_names[int(np.argmax(lower > upper))]
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
-        for label in _NUMBERS:
-            if known(values := getattr(tree, label)) and np.isnan(np.asarray(values)).any():
-                yield Problem(("tree", label), "must be numbers, got NaN")
-        for label in ("masses", "rotor_inertia"):
-            values = getattr(tree, label)
-            if known(values) and not np.all(np.asarray(values) >= 0):
-                yield Problem(("tree", label), f"must be >= 0, got {values}")
+        yield from (problem.inside("tree") for problem in tree_problems(tree))
         if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
             message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
             message += " found over the default's step"

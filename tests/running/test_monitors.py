@@ -189,7 +189,7 @@ def test_a_rollout_is_not_watched():
 def test_the_report_of_a_run_names_what_went_beyond(tmp_path):
     fast = "simulation.initial_state.arm.joint_velocities=[12.0, 0.0, 0.0]"
     short = ("--set", "simulation.duration=0.05", "--set", fast)
-    with pytest.raises(SystemExit):  # the scenario's figures are those of its own start
+    with pytest.warns(LimitWarning), pytest.raises(SystemExit):  # its figures are of its own start
         main(["run", "arm_3link_pd", *short, "--out", str(tmp_path)])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Beyond their limits" in page

@@ -186,11 +186,13 @@ def test_a_rollout_is_not_watched():
     assert jax.tree.leaves(state.seen) == []
 
 
-def test_the_report_of_a_run_names_what_went_beyond(tmp_path):
+@pytest.mark.filterwarnings("default::mime.LimitWarning")
+def test_the_terminal_and_the_report_name_what_went_beyond(tmp_path, capsys):
     fast = "simulation.initial_state.arm.joint_velocities=[12.0, 0.0, 0.0]"
     short = ("--set", "simulation.duration=0.05", "--set", fast)
-    with pytest.warns(LimitWarning), pytest.raises(SystemExit):  # its figures are of its own start
+    with pytest.raises(SystemExit):  # the scenario's figures are those of its own start
         main(["run", "arm_3link_pd", *short, "--out", str(tmp_path)])
+    assert "warning: arm: the velocity of joint" in capsys.readouterr().err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Beyond their limits" in page
     assert "velocity joint" in page

@@ -7,14 +7,13 @@ import jax
 import numpy as np
 
 from mime.control.kinematics.tree import KinematicTree
+from mime.control.kinematics.urdf.merge import INERTIA_ROUNDING, THIN_BODY
 from mime.core.parameters import known
 from mime.core.problem import Problem
 
 _LIMITS = ("joint_limits", "effort_limits", "velocity_limits")
 """Infinite where a joint has none."""
 _OF_JOINTS = (*_LIMITS, "joint_friction", "joint_coulomb_friction", "gear_ratio", "rotor_inertia")
-_ROUNDING = 1e-9
-"""Of a link's largest moment of inertia: below zero by that, another is zero."""
 
 
 def tree_problems(tree: KinematicTree) -> Iterator[Problem]:
@@ -38,7 +37,9 @@ def tree_problems(tree: KinematicTree) -> Iterator[Problem]:
 
 def _inertia_problems(tree: KinematicTree, inertias: np.ndarray) -> Iterator[Problem]:
     moments = np.linalg.eigvalsh(inertias)
-    negative = moments[:, 0] < -_ROUNDING * np.abs(moments[:, 2])
+    masses = np.asarray(tree.masses) if known(tree.masses) else 0.0
+    tolerance = INERTIA_ROUNDING * np.abs(moments[:, 2]) + THIN_BODY * masses  # as a URDF's
+    negative = moments[:, 0] < -tolerance
     for i in np.flatnonzero(negative)[:1].tolist():
         message = f"must have no moment below 0 kg·m², got {moments[i, 0]:g} for "
         yield Problem(("inertias",), f"{message}{_owner(tree, 'inertias', i)}")

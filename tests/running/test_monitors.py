@@ -11,6 +11,7 @@ from mime import (
     GraphManager,
     JointPDNode,
     LimitError,
+    Limits,
     LimitWarning,
     MotorNode,
     RobotArmNode,
@@ -138,6 +139,37 @@ def test_a_batch_in_lanes_sees_a_winding_that_is_too_hot():
     assert alone.value == pytest.approx(single["m"]["winding_temperature"].max())
 
 
+MOTOR = {"inertia_kg_m2": 1e-4, "kt_n_m_per_a": 0.05, "r_ohm": 1.0, "l_henry": 1e-3}
+
+
+def motor(mode, **options):
+    graph = GraphManager()
+    graph.add_node(MotorNode("m", 1e-4, **MOTOR, damping_n_m_s=5e-4, command_mode=mode, **options))
+    graph.add_external_input("m", f"commanded_{mode}")
+    return graph.compile()
+
+
+@pytest.mark.parametrize(("mode", "command"), [("voltage", 6.0), ("torque", 0.15)])
+def test_a_current_beyond_the_rated_one_is_seen(mode, command):
+    """6 V at 1 Ω, or 0.15 N·m at 0.05 N·m/A: 3 A and more in some step, rated 2 A."""
+    inputs = {"m": {f"commanded_{mode}": command}}
+    with pytest.warns(LimitWarning, match="the current reaches .* A, its limit is 2 A"):
+        run = motor(mode, rated_current_a=2.0).run(steps=100, inputs=inputs)
+    (found,) = run.warnings
+    current = run["m"]["motor_torque"] / MOTOR["kt_n_m_per_a"]
+    assert found.value == pytest.approx(current.max())
+    assert found.time_s == pytest.approx(run.time[np.argmax(current > 2.0)])
+
+
+@pytest.mark.parametrize(("mode", "command"), [("voltage", 6.0), ("torque", 0.15)])
+def test_a_drive_that_clips_the_current_keeps_the_motor_within_its_rating(mode, command):
+    """The guide says so: clipping is no warning, and what is recorded is the clipped current."""
+    clipped = motor(mode, rated_current_a=2.0, limits=Limits(current_a=2.0))
+    run = clipped.run(steps=100, inputs={"m": {f"commanded_{mode}": command}}, strict=True)
+    assert run.warnings == ()
+    assert run["m"]["motor_torque"].max() == pytest.approx(2.0 * MOTOR["kt_n_m_per_a"])
+
+
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")
 def test_what_was_seen_survives_a_checkpoint(tmp_path):
     whole = SIMULATION.run(steps=STEPS, inputs=torques())
@@ -180,11 +212,13 @@ def test_a_rollout_is_not_watched():
     assert jax.tree.leaves(state.seen) == []
 
 
-def test_the_report_of_a_run_names_what_went_beyond(tmp_path):
+@pytest.mark.filterwarnings("default::mime.LimitWarning")
+def test_the_terminal_and_the_report_name_what_went_beyond(tmp_path, capsys):
     fast = "simulation.initial_state.arm.joint_velocities=[12.0, 0.0, 0.0]"
     short = ("--set", "simulation.duration=0.05", "--set", fast)
     with pytest.raises(SystemExit):  # the scenario's figures are those of its own start
         main(["run", "arm_3link_pd", *short, "--out", str(tmp_path)])
+    assert "warning: arm: the velocity of joint" in capsys.readouterr().err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Beyond their limits" in page
     assert "velocity joint" in page

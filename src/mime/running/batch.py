@@ -17,10 +17,10 @@ from mime.running.batch_programs import batch_program, fields_of, walk_member
 from mime.running.divergence import first_bad, members_finite, watched
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples
+from mime.running.memory import check_memory
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
-    check_memory,
     labels,
     parameter_values,
     sample_bytes,

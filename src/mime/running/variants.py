@@ -91,6 +91,7 @@ class Variants:
         self.size = next(iter(self.sizes.values()))
         if self.size < 1:
             raise InputError(f"a batch needs at least one member, got {self.size}")
+        self._check_starts()
         self._sort_inputs(inputs)
         self.shared = program.with_parameters(self.parameters.shared)
 
@@ -127,6 +128,25 @@ class Variants:
             if not spec.allows(np.asarray(value)):
                 message = f"must be {spec.expected()}, got {value} for member {member}"
                 raise ParameterError("run_batch", [Problem((node, name), message)])
+
+    def _check_starts(self) -> None:
+        """A start that no member can have is refused, with the member that has it."""
+        self.program.checked_initial(self.initial.shared)
+        for node, fields in self.initial.varied.items():
+            for member in range(self.size):
+                own = {node: {field: values[member] for field, values in fields.items()}}
+                try:
+                    self.program.checked_initial(own)
+                except InputError as error:
+                    (problem,) = error.problems
+                    words = f"member {member}: {problem.message}"
+                    raise InputError(words, place=problem.place) from None
+                if self._are_sound(node, fields):  # names and shapes are those of the first
+                    break
+
+    def _are_sound(self, node: str, fields: Mapping[str, np.ndarray]) -> bool:
+        finite = all(np.isfinite(values).all() for values in fields.values())
+        return finite and not any(self.program.nodes[node].state_problems(fields))
 
     def _measure_inputs(self, inputs: Inputs | None) -> None:
         specs = self.program.input_specs()
@@ -166,9 +186,17 @@ class Variants:
                 continue
             array = check_pose(name, spec, as_float_array(name, value))
             self.signals.setdefault(node, {})[field] = self._member_signal(name, spec, array)
+            self._check_goals(node, field, array)
             self.input_axes.setdefault(node, {})[field] = -1
         for node, fields in self.program.signals(shared, self.steps).items():
             self.signals.setdefault(node, {}).update(fields)
+
+    def _check_goals(self, node: str, field: str, array: Array) -> None:
+        try:
+            self.program.check_goal(node, field, array)
+        except InputError:
+            for member, values in enumerate(np.asarray(array)):
+                self.program.check_goal(node, field, values, f" of member {member}")
 
     def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
         if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:

@@ -20,7 +20,13 @@ from mime.scenarios.build_graph import Parts, build_graph
 from mime.scenarios.build_nodes import build_nodes
 from mime.scenarios.bundled import bundled_scenarios
 from mime.scenarios.merits import FigureOfMerit, evaluate
-from mime.scenarios.request import check_steps, initial_state, recorded_fields, waveforms
+from mime.scenarios.request import (
+    check_goals,
+    check_steps,
+    initial_state,
+    recorded_fields,
+    waveforms,
+)
 from mime.scenarios.source import ScenarioError, ScenarioProblem, apply_overrides, read_source
 from mime.scenarios.tables import ScenarioTables, checked_tables
 
@@ -129,6 +135,8 @@ def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
         record = recorded_fields(tables, parts, drawings, source)
         state = initial_state(tables, parts, assembled, source)
         inputs = waveforms(tables, parts, source)
+        if simulation is not None:
+            check_goals(tables, inputs, simulation, source)
         check_steps(tables, parts, record, source)
         source.stop_if_any()
     assert simulation is not None, "all that was refused is noted"

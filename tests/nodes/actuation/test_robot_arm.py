@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime import GraphManager, InputError, ParameterError
+from mime import GraphManager, InputError, LimitWarning, ParameterError
 from mime.control.kinematics import (
     forward_dynamics,
     frame_jacobian,
@@ -180,7 +180,8 @@ class TestLimits:
         node = arm(planar, joint_limits=mode, joint_limit_override=limits, **options)
         graph = GraphManager()
         graph.add_node(node)
-        run = graph.compile().run(steps=steps, record=["arm.joint_angles", "arm.joint_velocities"])
+        record = ["arm.joint_angles", "arm.joint_velocities"]
+        run = graph.compile().run(steps=steps, record=record, watch=mode == "spring")
         return run["arm"]["joint_angles"], run["arm"]["joint_velocities"]
 
     def test_stop_clips_the_position_and_zeroes_the_velocity(self, planar):
@@ -195,13 +196,15 @@ class TestLimits:
         assert qd[-1, 0] < -0.5
 
     def test_spring_gives_way_by_load_over_stiffness(self, planar):
-        q, qd = self.falling(planar, "spring", steps=4000, limit_stiffness_n_m_per_rad=1e3)
+        with pytest.warns(LimitWarning, match="travel beyond the limit of joint"):
+            q, qd = self.falling(planar, "spring", steps=4000, limit_stiffness_n_m_per_rad=1e3)
         assert np.abs(qd[-1]).max() < 1e-6
         load = nonlinear_bias(planar, q[-1], np.zeros(3), GRAVITY)
         np.testing.assert_allclose(q[-1] - [-0.5, -0.1, -0.1], -load / 1e3, rtol=1e-6)
 
     def test_a_very_stiff_spring_does_not_blow_up(self, planar):
-        q, _ = self.falling(planar, "spring", limit_stiffness_n_m_per_rad=1e8)
+        with pytest.warns(LimitWarning, match="travel beyond the limit of joint"):
+            q, _ = self.falling(planar, "spring", limit_stiffness_n_m_per_rad=1e8)
         assert np.isfinite(q).all()
         assert q[:, 0].min() > -0.52
 

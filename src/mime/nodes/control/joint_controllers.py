@@ -5,7 +5,7 @@ from the root link: for a base that stands rotated, turn it into that frame firs
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -17,9 +17,10 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
 from mime.control.trajectories import per_joint
+from mime.control.tree_values import tree_problems
 from mime.core.monitor import Monitor
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.problem import ParameterError
+from mime.core.problem import ParameterError, Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 Number = Real[ArrayLike, ""]
@@ -190,6 +191,12 @@ class _JointController(Node):
             "desired_joint_angles": Input(n, "rad", 0.0, "replacive", "q_des"),
             "desired_joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇_des"),
         }
+
+    def value_problems(self) -> Iterator[Problem]:
+        yield from (problem.inside("tree") for problem in tree_problems(self.tree))
+
+    def goal_inputs(self) -> dict[str, str]:
+        return {"desired_joint_angles": "joint_angles"}
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         return {"joint_torques": Output((self.num_joints,), "N·m", "tau, within the limits")}

@@ -160,7 +160,8 @@ class RobotArmParameters(Node):
         coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
         if coulomb is None and np.any(np.asarray(dry)):
             coulomb = dry
-        if integrator in HIGHER_ORDER and coulomb is not None and not np.any(coulomb):
+        higher = isinstance(integrator, str) and integrator in HIGHER_ORDER
+        if higher and coulomb is not None and not np.any(coulomb):
             coulomb = None
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)

@@ -22,6 +22,7 @@ STOREYS = [
     {"verification"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 """From the ground up. A room imports from itself and from lower storeys, lazily or not."""
 HEIGHT = {room: height for height, rooms in enumerate(STOREYS) for room in rooms}

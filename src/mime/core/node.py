@@ -91,8 +91,19 @@ class Node(Parameterised):
         return self.state_fields()
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """What is wrong with fields of a state to start from; override it. Skip traced values."""
+        """What is wrong with fields of a state to start from or go to; override it.
+
+        A field has its shape, or that of many states with their axes in front. Skip traced values.
+        """
         yield from ()
+
+    def goal_inputs(self) -> Mapping[str, str]:
+        """Inputs that say where another input should go: `{"desired_angle": "measured_angle"}`."""
+        return {}
+
+    def foreseen_fluxes(self) -> Mapping[str, str]:
+        """Fluxes that will pass through all rows of a parameter: `{"target": "waypoints"}`."""
+        return {}
 
     def monitors(self) -> Mapping[str, Monitor]:
         """Values that should stay within limits, by name; a run says which of them did not."""

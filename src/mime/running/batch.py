@@ -22,10 +22,10 @@ from mime.running.backend import backend
 from mime.running.divergence import at_risk, locate, poison
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples, run_chunk
+from mime.running.memory import check_memory
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
-    check_memory,
     labels,
     parameter_values,
     sample_bytes,

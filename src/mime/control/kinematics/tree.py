@@ -7,6 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from mime._text import brief, nearest, quoted, shortened
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
     ZERO,
@@ -18,6 +19,7 @@ from mime.control.kinematics.spatial import (
     moments_about_origin,
     turned_about,
 )
+from mime.core.spec import parameter
 from mime.xla.keep_call import Call, inline
 
 JOINT_TYPE_REVOLUTE = 0
@@ -66,13 +68,13 @@ class KinematicTree(eqx.Module):
     """Position of the joint of link i: multiplier · q[coordinate_idxs[i]] + offset. 1 and 0 unless
     it mimics.
     """
-    masses: Float[Array, " links"]
+    masses: Float[Array, " links"] = parameter("kg", shape=None, at_least=0.0, folds=True)
     """kg, fixed links included."""
-    coms: Float[Array, "links 3"]
+    coms: Float[Array, "links 3"] = parameter("m", shape=None, folds=True)
     """m, centre of mass in the link's frame, fixed links included."""
     inertial_shifts: Float[Array, "links 3"]
     """m, from there to the link's own URDF `<inertial>` origin: 0 where nothing was merged."""
-    inertias: Float[Array, "links 3 3"]
+    inertias: Float[Array, "links 3 3"] = parameter("kg·m²", shape=None, folds=True)
     """kg·m², about the centre of mass, in the link's axes."""
 
     joint_friction: Float[Array, " joints"]
@@ -87,9 +89,11 @@ class KinematicTree(eqx.Module):
     """N·m or N, infinite where the file says nothing (or 0)."""
     velocity_limits: Float[Array, " joints"]
     """rad/s or m/s, infinite where the file says nothing (or 0)."""
-    gear_ratio: Float[Array, " joints"]
+    gear_ratio: Float[Array, " joints"] = parameter("", shape=None, folds=True)
     """Turns of the motor for one of the joint (URDF `mechanicalReduction`)."""
-    rotor_inertia: Float[Array, " joints"]
+    rotor_inertia: Float[Array, " joints"] = parameter(
+        "kg·m²", shape=None, at_least=0.0, folds=True
+    )
     """kg·m² at the motor, before the gear; see `armature`."""
 
     frame_offsets: Float[Array, "frames 4 4"]
@@ -144,10 +148,11 @@ class KinematicTree(eqx.Module):
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""
         if name not in self.frame_names:
-            raise KeyError(
-                f"{self.source}: no link is named {name!r}; the links are "
-                f"{', '.join(self.frame_names)}."
+            message = (
+                f"{self.source}: no link is named {brief(name)}{nearest(name, self.frame_names)}; "
+                f"the links are {quoted(self.frame_names)}"
             )
+            raise KeyError(shortened(message))
         i = self.frame_names.index(name)
         return LinkFrame(self.frame_link_idxs[i], self.frame_offsets[i])
 

@@ -3,12 +3,14 @@
 import gc
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from affine_kernel import affine
 from mime.native import ffi
@@ -21,6 +23,10 @@ ALWAYS_SPLIT = 1e6
 def by_xla(entry, x):
     (y,) = ffi_call(entry, len(x), [x], [jax.ShapeDtypeStruct(x.shape, x.dtype)])
     return y
+
+
+def jitted(entry):
+    return jax.jit(lambda x: by_xla(entry, x))
 
 
 def by_python(entry, x, threads=None):
@@ -56,24 +62,17 @@ def test_a_kernel_runs_inside_a_scan():
 
 def test_a_kernel_that_is_not_loaded_is_an_error_in_words():
     entry = affine(key=0xABC)
-    lost = jax.jit(lambda x: by_xla(entry, x)).lower(jnp.zeros(4))
+    lowered = jitted(entry).lower(jnp.zeros(4))
     del entry
-    gc.collect()
     jax.clear_caches()
+    gc.collect()
     with pytest.raises(jax.errors.JaxRuntimeError, match="kernel 0000000000000abc is not loaded"):
-        absent(jnp.zeros(4))
-    del lost
-
-
-def absent(x):
-    result = jax.ShapeDtypeStruct(x.shape, x.dtype)
-    call = jax.ffi.ffi_call(ffi.TARGET, result)
-    return jax.jit(lambda x: call(x, key=np.int64(0xABC), members=np.int64(4)))(x)
+        lowered.compile()
 
 
 def test_an_executable_holds_its_kernel_after_python_has_dropped_it():
     entry = affine(3.0, 0.5)
-    compiled = jax.jit(lambda x: by_xla(entry, x)).lower(jnp.zeros(4)).compile()
+    compiled = jitted(entry).lower(jnp.zeros(4)).compile()
     assert uses(entry) == 1
     retired = len(ffi._retired)
     del entry
@@ -90,7 +89,7 @@ def test_an_executable_holds_its_kernel_after_python_has_dropped_it():
 @pytest.mark.skipif(os.name == "nt", reason="naps are POSIX")
 def test_a_run_under_way_survives_that_everything_is_dropped():
     entry = affine(2.0, 1.0, naps=True)
-    run = jax.jit(lambda x: by_xla(entry, x))
+    run = jitted(entry)
     y = run(jnp.arange(64.0))  # 8 ms of naps, while Python goes on
     del run, entry
     jax.clear_caches()
@@ -101,7 +100,7 @@ def test_a_run_under_way_survives_that_everything_is_dropped():
 
 @pytest.mark.parametrize("cost_ns", [1.0, ALWAYS_SPLIT], ids=["one thread", "all threads"])
 def test_several_callers_at_once(cost_ns):
-    """All threads of XLA's pool are inside handlers that split their work: nobody waits for ever."""
+    """All threads of XLA's pool are in handlers that split their work: nobody waits for ever."""
     entries = [affine(a, 1.0, cost_ns) for a in range(1, 5)]
     x = np.random.default_rng(0).normal(size=401)
 
@@ -119,14 +118,14 @@ def test_several_callers_at_once(cost_ns):
                 np.testing.assert_array_equal(y, a * x + 1.0)
 
 
-@pytest.mark.skipif(os.name == "nt" or ffi._cores() < 2, reason="naps are POSIX, and need two cores")
+@pytest.mark.skipif(
+    os.name == "nt" or ffi._cores() < 2, reason="naps are POSIX, and need two cores"
+)
 @pytest.mark.parametrize("caller", ["xla", "python"])
 def test_large_work_goes_to_several_threads(caller):
-    import time
-
     def seconds(entry):
         x = np.zeros(256)  # 64 blocks, 0.5 ms each
-        run = jax.jit(lambda x: by_xla(entry, x)) if caller == "xla" else None
+        run = jitted(entry) if caller == "xla" else None
         call = (lambda: np.asarray(run(x))) if run else (lambda: by_python(entry, x))
         call()
         began = time.perf_counter()
@@ -137,35 +136,41 @@ def test_large_work_goes_to_several_threads(caller):
     assert shared < 0.8 * alone  # naps need no processor: a half on two threads, however busy
 
 
-def test_a_program_from_disk_finds_the_kernel_where_it_is_now(tmp_path):
-    from jax.experimental.compilation_cache import compilation_cache
-
-    hits = []
+@pytest.fixture
+def loaded_from_disk(tmp_path):
+    """Events of JAX that say that a program came from its cache, which is empty to begin with."""
+    events = []
 
     def listen(event, **_):
-        hits.append(event) if event == "/jax/compilation_cache/cache_hits" else None
+        if event == "/jax/compilation_cache/cache_hits":
+            events.append(event)
 
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = {name: getattr(jax.config, name) for name in names}
-    jax.monitoring.register_event_listener(listen)
-    try:
-        jax.config.update("jax_compilation_cache_dir", str(tmp_path))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        compilation_cache.reset_cache()
-        addresses = []
-        for _ in range(2):
-            entry = affine(4.0, 1.0, key=0x5EED)
-            addresses.append(entry)
-            run = jax.jit(lambda x, entry=entry: by_xla(entry, x))
-            np.testing.assert_array_equal(run(jnp.ones(4)), np.full(4, 5.0))
-            jax.clear_caches()
-        assert addresses[0].address != addresses[1].address
-        assert hits
-    finally:
-        jax.monitoring.unregister_event_listener(listen)
-        for name, value in before.items():
+    wanted = {
+        "jax_compilation_cache_dir": str(tmp_path),
+        "jax_persistent_cache_min_compile_time_secs": 0.0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_enable_compilation_cache": True,
+    }
+    before = {name: getattr(jax.config, name) for name in wanted}
+    for settings in (wanted, before):
+        for name, value in settings.items():
             jax.config.update(name, value)
         compilation_cache.reset_cache()
+        if settings is wanted:
+            jax.monitoring.register_event_listener(listen)
+            yield events
+            jax.monitoring.unregister_event_listener(listen)
+
+
+def test_a_program_from_disk_finds_the_kernel_where_it_is_now(loaded_from_disk):
+    entries = []
+    for loaded in (False, True):
+        entries.append(affine(4.0, 1.0, key=0x5EED))
+        run = jitted(entries[-1])
+        np.testing.assert_array_equal(run(jnp.ones(4)), np.full(4, 5.0))
+        assert bool(loaded_from_disk) is loaded
+        jax.clear_caches()
+    assert entries[0].address != entries[1].address
 
 
 def test_a_thousand_kernels_leave_nothing_behind():

@@ -74,7 +74,7 @@ def why_off() -> str | None:
 
 
 def host() -> Host:
-    """This processor; MIME_NATIVE_FEATURES, such as "-avx,-avx2,-fma", has the last word."""
+    """Of this machine; MIME_NATIVE_FEATURES, such as "-avx,-avx2,-fma", has the last word."""
     return _host(os.environ.get("MIME_NATIVE_FEATURES", ""))
 
 

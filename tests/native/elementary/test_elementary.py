@@ -1,4 +1,4 @@
-"""Elementary functions of lanes: their errors, their exceptions, and the same bits in every lane."""
+"""Elementary functions of lanes: errors, exceptions, and the same bits in every lane."""
 
 import re
 import sys
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error
 from llvmlite import ir
 
+from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error
 from mime.native import elementary
 from mime.native.elementary import NAMES, coefficients, define
 
@@ -81,7 +81,7 @@ def test_a_function_is_built_once_in_a_module_and_only_the_module_sees_it():
     first = define(module, "atan2", 4, 64)
     assert define(module, "atan2", 4, 64) is first
     assert first.linkage == "internal"
-    assert len(first.args) == 2 and str(first.args[0].type) == "<4 x double>"
+    assert str(first.args[0].type) == str(first.args[1].type) == "<4 x double>"
     assert define(module, "atan2", 4, 64, fma=False) is not first
 
 
@@ -93,7 +93,8 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 CASES = [
     ("pow", (0.0, 0.0), 1.0), ("pow", (np.nan, 0.0), 1.0), ("pow", (1.0, np.nan), 1.0),
     ("pow", (-1.0, np.inf), 1.0), ("pow", (-0.0, -3.0), -np.inf), ("pow", (-0.0, -2.0), np.inf),
-    ("pow", (-np.inf, 3.0), -np.inf), ("pow", (-np.inf, -3.0), -0.0), ("pow", (-8.0, 1 / 3), np.nan),
+    ("pow", (-np.inf, 3.0), -np.inf), ("pow", (-np.inf, -3.0), -0.0),
+    ("pow", (-8.0, 0.3), np.nan),
     ("pow", (-2.0, 3.0), -8.0), ("pow", (-np.inf, 0.5), np.inf), ("pow", (0.5, np.inf), 0.0),
     ("atan2", (-0.0, -1.0), -np.pi), ("atan2", (0.0, -0.0), np.pi), ("atan2", (-0.0, 0.0), -0.0),
     ("atan2", (np.inf, -np.inf), 3 * np.pi / 4), ("atan2", (np.nan, np.inf), np.nan),

@@ -43,10 +43,6 @@ class Format:
     def least_normal(self) -> float:
         return 2.0 ** (1 - self.bias)
 
-    @property
-    def least(self) -> float:
-        return 2.0 ** (1 - self.bias - self.mantissa)
-
 
 FORMATS = {64: Format(64, 52, 1023), 32: Format(32, 23, 127)}
 
@@ -323,7 +319,7 @@ class Lanes:
 
     def lane_by_lane(self, function: ir.Function, *arguments: Vector) -> list[Vector]:
         """A function of scalars, which returns a struct of scalars, applied to each lane."""
-        builder, results = self.builder, None
+        builder = self.builder
         kinds = function.function_type.return_type.elements
         results = [ir.Constant(ir.VectorType(kind, self.count), ir.Undefined) for kind in kinds]
         for lane in range(self.count):

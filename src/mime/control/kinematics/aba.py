@@ -8,6 +8,9 @@ Each link is treated in its own axes: there S is constant, and for a joint about
 U is a column of the inertia.
 """
 
+# mypy: disable-error-code="override"
+# (a sum of inertias is not the concatenation of tuples that it takes the place of)
+
 from collections.abc import Callable
 from typing import Any, NamedTuple, no_type_check
 
@@ -20,7 +23,6 @@ from mime.control.kinematics.spatial import (
     MassMoments,
     Matrix,
     Motion,
-    Vector,
     Wrench,
     cross_matrix,
     symmetric,
@@ -66,17 +68,17 @@ class ArticulatedInertia(NamedTuple):
 
     def seen_from_parent(self, X: Frame) -> "ArticulatedInertia":
         """Turned by R, and then about the origin of the parent, in which this one's lies at r."""
-        (R, r), rx = X, cross_matrix(X.r)
+        R, rx = X.R, cross_matrix(X.r)
         A, B, C = turned(R, self.A), R @ self.B @ R.T, turned(R, self.C)
         B_p = B - A @ rx
-        left, right = rx @ B_p, B.T @ rx
-        C_p = symmetric(lambda i, j: add(C[i][j], sub(left[i][j], right[i][j])))
+        (BT, B_pT), rxT = (B.T, B_p.T), rx.T  # C_p = C + rx B_p - Bᵀ rx
+        C_p = symmetric(lambda i, j: add(C[i][j], sub(rx[i].dot(B_pT[j]), BT[i].dot(rxT[j]))))
         return ArticulatedInertia(A, B_p, C_p)
 
 
 @no_type_check
 class Beyond(NamedTuple):
-    """All that hangs on a link, its joints free: its inertia, and the wrench it needs to be still."""
+    """All that hangs on a link, with its joints free: its inertia, and the wrench that holds it."""
 
     inertia: ArticulatedInertia
     wrench: Wrench

@@ -8,17 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from mime.control.kinematics.fk import link_frames
-from mime.control.kinematics.joints import joint_frames, joint_motions, mass_moments
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions
 from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
-from mime.control.kinematics.spatial import (
-    IDENTITY,
-    NO_MASS,
-    Frame,
-    MassMoments,
-    Motion,
-    Wrench,
-)
+from mime.control.kinematics.spatial import IDENTITY, NO_MASS, Frame, MassMoments, Motion, Wrench
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask, path_to_root
 
 
@@ -67,7 +60,7 @@ def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array,
     """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
     links = walk(tree, q)
     X, S = joint_frames(links, q), joint_motions(links)
-    momenta = joint_momenta(links, X, S, mass_moments(links))
+    momenta = joint_momenta(links, X, S, felt_moments(links))
     if isinstance(links, Loops):
         return _products(links, X, S, momenta)
     M = lower_triangle(links, X, S, momenta)

@@ -45,5 +45,7 @@ def potential_energy(
         return mul(mass, gravity.dot(frame.point(Vector(com))))
 
     masses, coms = links.link_table(tree.masses), links.link_table(tree.coms)
-    total = links.total(links.each(weight, link_frames(links, joint_frames(links, q)), masses, coms))
+    total = links.total(
+        links.each(weight, link_frames(links, joint_frames(links, q)), masses, coms)
+    )
     return pack(neg(total), links.dtype, q)

@@ -140,10 +140,10 @@ def _inertial_origin(tree: KinematicTree, link_idx: int) -> _Point:
     return _Point(link_idx, np.eye(4), tree.inertial_origins[link_idx])
 
 
-def _point_of_frame(
-    tree: KinematicTree, frame_name: str, point_in_frame: Array | None
-) -> _Point:
-    return _Point(*tree.frame(frame_name), np.zeros(3) if point_in_frame is None else point_in_frame)
+def _point_of_frame(tree: KinematicTree, frame_name: str, point_in_frame: Array | None) -> _Point:
+    return _Point(
+        *tree.frame(frame_name), np.zeros(3) if point_in_frame is None else point_in_frame
+    )
 
 
 def _jacobian(tree: KinematicTree, q: Array, point: _Point) -> Array:

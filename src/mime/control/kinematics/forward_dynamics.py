@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from mime.control.kinematics.aba import solve_articulated
 from mime.control.kinematics.crba import joint_momenta, lower_triangle
-from mime.control.kinematics.joints import joint_frames, joint_motions, mass_moments
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions, mass_moments
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.rnea import joint_torques, needed_wrenches
@@ -32,49 +32,63 @@ def forward_dynamics(
     of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
     links = walk(tree, q, qd, tau, gravity_world, F_ext, diagonal)
-    bodies = isinstance(links, Loops) or articulated_bodies_are_fewer_operations(tree)
-    solve = by_articulated_bodies if bodies else by_mass_matrix
-    qdd = solve(links, q, qd, tau, gravity_world, F_ext, diagonal)
+    X, S = joint_frames(links, q), joint_motions(links)
+    rates, still = links.joint_table(qd), links.joint_table(None)
+    p = needed_wrenches(links, X, S, felt_moments(links), rates, still, gravity_world, F_ext)
+    if isinstance(links, Loops) or articulated_bodies_are_fewer_operations(tree):
+        qdd = by_articulated_bodies(links, X, S, p, tau, diagonal)
+    else:
+        qdd = by_mass_matrix(links, X, S, p, tau, diagonal)
     return links.array(qdd, q, qd, tau)
 
 
 def by_mass_matrix(
-    walk: Unrolled,
-    q: Array,
-    qd: Array,
-    tau: Array,
-    gravity_world: Array,
-    F_ext: Array | None,
-    diagonal: Array | None,
+    walk: Unrolled, X: list, S: list, p: list, tau: Array, diagonal: Array | None
 ) -> list:
-    """q̈ by M = LᵀDL; any tree."""
-    X, S, masses = joint_frames(walk, q), joint_motions(walk), mass_moments(walk)
-    v, still = walk.joint_table(qd), walk.joint_table(None)
-    p = needed_wrenches(walk, X, S, masses, v, still, gravity_world, F_ext)
-    rest = walk.each(sub, walk.joint_table(tau), joint_torques(walk, X, S, p))
-    M = lower_triangle(walk, X, S, joint_momenta(walk, X, S, masses))
+    """q̈ by M = LᵀDL, where the links need the wrenches p when q̈ = 0; of any tree."""
+    M = lower_triangle(walk, X, S, joint_momenta(walk, X, S, felt_moments(walk)))
     for c, extra in enumerate(walk.joint_table(diagonal)):
         M[c][c] = add(M[c][c], extra)
+    rest = walk.each(sub, walk.joint_table(tau), joint_torques(walk, X, S, p))
     return solve_ltdl(M, rest)
 
 
 def by_articulated_bodies(
-    walk: Walk,
-    q: Array,
-    qd: Array,
-    tau: Array,
-    gravity_world: Array,
-    F_ext: Array | None,
-    diagonal: Array | None,
+    walk: Walk, X: Any, S: Any, p: Any, tau: Array, diagonal: Array | None
 ) -> Any:
-    """q̈ with as many operations per link for any number of links; no joint may mimic another."""
-    X, S, masses = joint_frames(walk, q), joint_motions(walk), mass_moments(walk)
-    v, still = walk.joint_table(qd), walk.joint_table(None)
-    p = needed_wrenches(walk, X, S, masses, v, still, gravity_world, F_ext)
-    extra = walk.joint_table(diagonal)
-    resistance = walk.each(add, walk.joint_table(walk.tree.armature), extra)
-    return solve_articulated(walk, X, S, masses, resistance, walk.joint_table(tau), p)
+    """The same, with as many operations per link for any number of links; without mimics.
+
+    The bodies keep their whole masses, not only what the joints feel: inertias stay positive.
+    """
+    armature, extra = walk.joint_table(walk.tree.armature), walk.joint_table(diagonal)
+    resistance = walk.each(add, armature, extra)
+    return solve_articulated(walk, X, S, mass_moments(walk), resistance, walk.joint_table(tau), p)
+
+
+class Operations(NamedTuple):
+    """Operations of a link that hangs on d others: constant + linear d + quadratic d²."""
+
+    constant: int
+    linear: int
+    quadratic: int
+
+    def of(self, tree: KinematicTree) -> int:
+        """A link on the root counts nothing: it has nobody to hand its inertia to."""
+        depths = [len(path_to_root(tree, i)) - 1 for i in range(tree.num_links)]
+        return sum(self.constant + self.linear * d + self.quadratic * d**2 for d in depths if d)
+
+
+MASS_MATRIX = Operations(31 + 68 + 2, 25 + 6, 1)
+"""`joint_torques` 31, `joint_momenta` 68, `lower_triangle` 25 d, `solve_ltdl` 2 + 6 d + d²."""
+ARTICULATED_BODIES = Operations(288 + 39, 0, 0)
+"""`release` 288, `accelerate` 39 of `solve_articulated`.
+
+Both are what JAX traces for a joint about a coordinate axis, offset from its parent in all three
+directions; fewer offsets shrink both alike. What the algorithms share is left out.
+"""
 
 
 def articulated_bodies_are_fewer_operations(tree: KinematicTree) -> bool:
-    return False
+    """False for joints that mimic others, which need the mass matrix."""
+    mimics = tree.num_links != tree.num_joints
+    return not mimics and ARTICULATED_BODIES.of(tree) < MASS_MATRIX.of(tree)

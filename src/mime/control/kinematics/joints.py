@@ -1,12 +1,16 @@
 """What the recursions know of each link: how its joint moves it, and what mass it has."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, no_type_check
 
+import jax
 import numpy as np
 
 from mime.control.kinematics.recursion import Walk
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, sub
+from mime.control.kinematics.scalar import Array, Scalar, add, is_constant, mul, sub
 from mime.control.kinematics.spatial import (
+    NO_MASS,
+    ZERO,
     Frame,
     MassMoments,
     Matrix,
@@ -14,6 +18,7 @@ from mime.control.kinematics.spatial import (
     Vector,
     frame_from_matrix,
     moments_about_origin,
+    symmetric,
     turned_about,
 )
 from mime.control.kinematics.tree import JOINT_TYPE_PRISMATIC
@@ -71,3 +76,31 @@ def mass_moments(walk: Walk) -> Any:
 
 def _moments(mass: Scalar, com: list, inertia: list) -> MassMoments:
     return moments_about_origin(mass, Vector(com), Matrix(map(Vector, inertia)))
+
+
+def felt_moments(walk: Walk) -> Any:
+    """The moments of each link that a joint can feel (base parameters: Khalil and Dombre 2002).
+
+    What lies on the axis of a joint that turns, (m, (h·u) u, (uᵀSu) u uᵀ), moves as if it were
+    fixed to the parent: it is counted there, and in the end at the root, where no joint feels it.
+    That leaves no mass and more zeros; torques and the mass matrix are the same. A slider turns as
+    its parent does, and gives away S.
+
+    Only for constants, which cost nothing, and not in loops: there it would save nothing, and each
+    link of a long chain would stand for the masses of hundreds.
+    """
+    masses, known = mass_moments(walk), joints(walk)
+    if not all(is_constant(x) for x in jax.tree.leaves((masses, known))):
+        return masses
+
+    def divide(
+        beyond: MassMoments, joint: Joint, mass: MassMoments
+    ) -> tuple[Callable, MassMoments]:
+        whole, u = mass + beyond, joint.axis
+        (m, h, S), uu = whole, symmetric(lambda i, j: mul(u[i], u[j]))
+        given = MassMoments(m, u * u.dot(h), uu * u.dot(S @ u))
+        if joint.slides == 1.0:
+            given = MassMoments(0.0, ZERO, S)
+        return lambda: joint.frame.mass(given), whole - given
+
+    return walk.inward(divide, NO_MASS, known, masses)

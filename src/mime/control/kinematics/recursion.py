@@ -145,19 +145,21 @@ class Loops(_Links):
 
     def to_joints(self, link_table: Any) -> Any:
         """Links that are left out get zeros."""
-        column, parts, done = self._column(link_table), [], 0
+        column = self._column(link_table)
+        parts, done, taken = [], 0, 0
         for start, stop in _pieces(self.links):
-            here = column[sum(map(len, parts[1::2])) :][: stop - start]
-            parts += [jnp.zeros(start - done, self.dtype), here]
-            done = stop
+            parts += [jnp.zeros(start - done, self.dtype), column[taken : taken + stop - start]]
+            done, taken = stop, taken + stop - start
         return jnp.concatenate([*parts, jnp.zeros(self.tree.num_links - done, self.dtype)])
 
     def each(self, function: Callable, *tables: Any) -> Any:
         """On NumPy columns Python does it, here and now."""
         columns, constants = eqx.partition(tables, _is_column)
         if common_dtype(columns) is None:
-            entries = (jax.tree.map(lambda x: float(x[k]), columns) for k in range(len(self.links)))
-            rows = [function(*eqx.combine(entry, constants)) for entry in entries]
+            links = [
+                jax.tree.map(lambda x, k=k: float(x[k]), columns) for k in range(len(self.links))
+            ]
+            rows = [function(*eqx.combine(link, constants)) for link in links]
             return jax.tree.map(lambda *row: _columns(np.array(row)), *rows)
         varying = _Varying(lambda entries: function(*eqx.combine(entries, constants)))
         return varying.whole(jax.vmap(varying)(self._typed(columns)))
@@ -215,9 +217,7 @@ class Loops(_Links):
             return self._typed(value), kept
 
         varying = _Varying(body)
-        return varying.whole(
-            jax.lax.scan(varying, start, self._typed(columns), reverse=reverse)
-        )
+        return varying.whole(jax.lax.scan(varying, start, self._typed(columns), reverse=reverse))
 
     def _joined(self, parts: list) -> Any:
         join = lambda *x: jnp.concatenate(x) if _is_column(x[0]) else x[0]  # noqa: E731
@@ -278,7 +278,7 @@ def _is_column(x: Any) -> bool:
 
 
 def _columns(array: Array) -> Any:
-    """Nested lists over all axes but the first, of what varies from link to link or in a program."""
+    """Nested lists over all axes but the first; a constant where all links have the same."""
     if array.ndim > 1:
         return [_columns(array[:, k]) for k in range(array.shape[1])]
     if isinstance(array, np.ndarray) and np.all(array == array[0]):

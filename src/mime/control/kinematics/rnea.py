@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxtyping import Float
 
-from mime.control.kinematics.joints import joint_frames, joint_motions, mass_moments
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions
 from mime.control.kinematics.recursion import Walk, walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
@@ -18,7 +18,6 @@ from mime.control.kinematics.spatial import (
     ZERO,
     Frame,
     LinkMotion,
-    MassMoments,
     Matrix,
     Motion,
     Vector,
@@ -106,7 +105,7 @@ def rnea(
     links = walk(tree, q, qd, qdd, gravity_world, F_ext)
     X, S = joint_frames(links, q), joint_motions(links)
     v, a = links.joint_table(qd), links.joint_table(qdd)
-    f = needed_wrenches(links, X, S, mass_moments(links), v, a, gravity_world, F_ext)
+    f = needed_wrenches(links, X, S, felt_moments(links), v, a, gravity_world, F_ext)
     tau = joint_torques(links, X, S, f)
     armature = links.joint_table(tree.armature)
     tau = links.each(lambda tau, J, a: add(tau, mul(J, a)), tau, armature, a)

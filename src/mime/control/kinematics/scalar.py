@@ -99,8 +99,8 @@ def cos_sin(angle: Scalar) -> tuple[Scalar, Scalar]:
 
 def common_dtype(*values: Any) -> DTypeLike | None:
     """The dtype that all JAX arrays among the values share; None when there are none."""
-    arrays = [x for x in jax.tree.leaves(values) if isinstance(x, jax.Array)]
-    return jnp.result_type(jnp.float32, *arrays) if arrays else None
+    dtypes = {x.dtype for x in jax.tree.leaves(values) if isinstance(x, jax.Array)}
+    return jnp.result_type(jnp.float32, *dtypes) if dtypes else None
 
 
 def unpack(array: Any, dtype: DTypeLike | None) -> Any:

@@ -9,6 +9,7 @@ removes the operations it would have taken part in.
 
 import math
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple, no_type_check
 
 import jax
@@ -116,9 +117,31 @@ def symmetric_sum(A: Matrix, B: Matrix) -> Matrix:
 
 
 def turned(R: Matrix, A: Matrix) -> Matrix:
-    """R A Rᵀ, A symmetric."""
-    RA = R @ A
-    return symmetric(lambda i, j: RA[i].dot(R[j]))
+    """R A Rᵀ, A symmetric.
+
+    The trace stays as it is and gives the last entry of the diagonal. It is that of the row of R
+    with the most variables, which would take the most operations.
+    """
+    i, j, k = sorted(range(3), key=lambda row: sum(not is_constant(x) for x in R[row]))
+    RA_i, RA_j = A @ R[i], A @ R[j]
+    ii, jj = RA_i.dot(R[i]), RA_j.dot(R[j])
+    kk = _difference([A[0][0], A[1][1], A[2][2]], [ii, jj])
+    entry = {(i, i): ii, (j, j): jj, (k, k): kk}
+    entry[i, j] = entry[j, i] = RA_i.dot(R[j])
+    entry[i, k] = entry[k, i] = RA_i.dot(R[k])
+    entry[j, k] = entry[k, j] = RA_j.dot(R[k])
+    return symmetric(lambda row, column: entry[row, column])
+
+
+def _difference(plus: list[Scalar], minus: list[Scalar]) -> Scalar:
+    """Σ plus - Σ minus, without what is in both: a unit row of R leaves an entry as it is."""
+    for x in minus:
+        same = [n for n, y in enumerate(plus) if y is x]
+        if same:
+            del plus[same[0]]
+        else:
+            plus = [*plus[:-1], sub(plus[-1], x)]
+    return reduce(add, plus, 0.0)
 
 
 def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
@@ -201,11 +224,9 @@ class Frame(NamedTuple):
         """A mass described in the child frame, described in the parent frame."""
         R, r = self
         h = R @ m.first
-        shift = symmetric(
-            lambda i, j: add(add(mul(h[i], r[j]), mul(r[i], h[j])), mul(mul(m.mass, r[i]), r[j]))
-        )
-        second = symmetric_sum(turned(R, m.second), shift)
-        return MassMoments(m.mass, h + r * m.mass, second)
+        first = h + r * m.mass
+        shift = symmetric(lambda i, j: add(mul(h[i], r[j]), mul(r[i], first[j])))
+        return MassMoments(m.mass, first, symmetric_sum(turned(R, m.second), shift))
 
     def motion_of_child(self, m: Motion) -> Motion:
         """A motion at the parent's origin, seen at the child's."""
@@ -236,7 +257,14 @@ class MassMoments(NamedTuple):
 
     def __add__(self, other: "MassMoments") -> "MassMoments":
         return MassMoments(
-            add(self.mass, other.mass), self.first + other.first, symmetric_sum(self.second, other.second)
+            add(self.mass, other.mass),
+            self.first + other.first,
+            symmetric_sum(self.second, other.second),
+        )
+
+    def __sub__(self, other: "MassMoments") -> "MassMoments":
+        return MassMoments(
+            sub(self.mass, other.mass), self.first - other.first, self.second - other.second
         )
 
     def inertial_wrench(self, a: Vector, A: Matrix) -> Wrench:

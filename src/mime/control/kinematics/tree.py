@@ -8,19 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from mime._text import brief, nearest, quoted, shortened
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
-from mime.control.kinematics.spatial import (
-    ZERO,
-    Frame,
-    MassMoments,
-    Matrix,
-    Motion,
-    Vector,
-    moments_about_origin,
-    turned_about,
-)
+from mime.control.kinematics.scalar import Array
 from mime.core.spec import parameter
-from mime.xla.keep_call import Call, inline
 
 JOINT_TYPE_REVOLUTE = 0
 JOINT_TYPE_PRISMATIC = 1
@@ -198,51 +187,3 @@ def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
 def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
     """True when the joint above this link slides."""
     return tree.joint_kinds[link_idx] == JOINT_TYPE_PRISMATIC
-
-
-def joint_axes(tree: KinematicTree) -> list[Vector]:
-    """Axis u of the joint above each link, in the link's axes."""
-    return [Vector(axis) for axis in unpack(tree.joint_axes_local)]
-
-
-def frame_from_matrix(rows: list) -> Frame:
-    """The frame whose 4x4 homogeneous matrix has these unpacked rows."""
-    return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
-
-
-def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Scalar]:
-    """The velocity or acceleration of each link's joint, from that of the coordinates."""
-    multiplier = unpack(tree.mimic_multiplier)
-    return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
-
-
-def joint_transforms(tree: KinematicTree, q: Array, call: Call = inline) -> list[Frame]:
-    """X_i(q): the frame of each link in its parent link."""
-    frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
-    axes = joint_axes(tree)
-    offset = unpack(tree.mimic_offset)
-    positions = [add(x, offset[i]) for i, x in enumerate(link_coordinates(tree, unpack(q)))]
-    return [
-        Frame(R, r + (R @ u) * x)
-        if is_prismatic(tree, i)
-        else Frame(turned_about(R, u, x, call), r)
-        for i, ((R, r), u, x) in enumerate(zip(frames, axes, positions, strict=True))
-    ]
-
-
-def link_mass_moments(tree: KinematicTree) -> list[MassMoments]:
-    """Mass and its moments about each link's origin, in the link's axes."""
-    return [
-        moments_about_origin(mass, Vector(com), Matrix(map(Vector, inertia)))
-        for mass, com, inertia in zip(
-            unpack(tree.masses), unpack(tree.coms), unpack(tree.inertias), strict=True
-        )
-    ]
-
-
-def joint_motions(tree: KinematicTree) -> list[Motion]:
-    """S_i: how each link moves, in its own axes, per unit of its joint's velocity."""
-    return [
-        Motion(axis, ZERO) if is_prismatic(tree, i) else Motion(ZERO, axis)
-        for i, axis in enumerate(joint_axes(tree))
-    ]

@@ -32,10 +32,10 @@ class Traced:
             return ClosedJaxpr(jaxpr, [_number(x) for x in consts])
         moved = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if outer]
         kept = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if not outer]
-        pure = jaxpr.replace(
-            constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=None
+        pure = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=None)
+        return ClosedJaxpr(
+            pure, [_number(x) for x, o in zip(consts, is_outer, strict=True) if not o]
         )
-        return ClosedJaxpr(pure, [_number(x) for x, o in zip(consts, is_outer, strict=True) if not o])
 
     def inside_jax(self, leaves: list[Any]) -> Any:
         """The results for traced arguments."""

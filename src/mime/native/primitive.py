@@ -18,6 +18,7 @@ from mime.native.ffi import ffi_call
 from mime.native.kernel import Flags, Kernel
 from mime.native.lowering import Unsupported
 
+
 def ad_linearizations() -> dict[Any, Any]:
     """JAX's table of rules for `jax.linearize`, which `jax.interpreters` does not show."""
     from jax._src.interpreters import ad as private

@@ -72,9 +72,7 @@ class BatchJob:
         """Run all members to the end."""
         size, count = self.size * self.sample_bytes, self.steps // self.every
         limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
-        self.buffer = Buffer(
-            self.selection, UNBOUNDED if self.native else limited, self.every == 1
-        )
+        self.buffer = Buffer(self.selection, UNBOUNDED if self.native else limited, self.every == 1)
         done, pace = 0, Pace()
         with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
@@ -129,7 +127,9 @@ class BatchJob:
         program, signals = self.variants.member(member)
         step_and_fields = np.int32(step), *jax.tree.map(lambda x: x[member], before)
         state = SimulationState(*jax.device_put(step_and_fields))
-        last, where = locate(program, state, signals, jnp.asarray(self.start), steps, self.selection)
+        last, where = locate(
+            program, state, signals, jnp.asarray(self.start), steps, self.selection
+        )
         return Divergence(*where, (int(last.step) + 1) * program.timestep)
 
     def _trajectory(self) -> Trajectory:

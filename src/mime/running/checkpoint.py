@@ -24,8 +24,8 @@ from mime.core.program import Program
 from mime.core.recorder import Selection
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
-from mime.running.identity import UnknownFunctionError, array_digest, computes, digest
 from mime.native.folding import split
+from mime.running.identity import UnknownFunctionError, array_digest, computes, digest
 
 _FORMAT = "MIME checkpoint 2"
 _CHECKSUM_BYTES = hashlib.sha256().digest_size

@@ -15,6 +15,7 @@ from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
+from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.running import checkpoint as checkpoints
 from mime.running.backend import backend
@@ -31,7 +32,6 @@ from mime.running.recording import (
     sample_times,
 )
 from mime.running.trajectory import Divergence, Trajectory
-from mime.native.folding import jit_folding
 
 _BUFFER_BYTES = 2**23
 MOST_LINES = 8

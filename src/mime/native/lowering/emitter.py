@@ -1,9 +1,9 @@
 """LLVM IR, line by line: scalars of the physics as vectors of lanes, nothing computed twice.
 
-    a b + c   is one rounding where the processor has it (fma), and the same one in every lane and
-              for every number of lanes, since it is written out here and not left to LLVM
-    0 x       is 0: a zero of a joint's frame removes what it would multiply. (A NaN in x is not
-              seen here then; it is seen where it arose.)
+a b + c   is one rounding where the processor has it (fma), and the same one in every lane and
+for every number of lanes, since it is written out here and not left to LLVM
+0 x       is 0: a zero of a joint's frame removes what it would multiply. (A NaN in x is not
+seen here then; it is seen where it arose.)
 """
 
 import math
@@ -88,7 +88,11 @@ class Emitter:
 
     def op(self, code: str, type_: str, *operands: Any, result: str | None = None) -> Value:
         """An instruction of operands of one type, written `code type a, b`, unless it is known."""
-        key = (code, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            code,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
@@ -100,7 +104,11 @@ class Emitter:
 
     def intrinsic(self, name: str, type_: str, *operands: Any) -> Value:
         """`llvm.name` of operands of one type."""
-        key = (name, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            name,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -113,7 +121,11 @@ class Emitter:
 
     def elementary(self, name: str, type_: str, *operands: Any) -> Value:
         """An elementary function of `mime.native.elementary`; it works on lanes."""
-        key = (name, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            name,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -221,7 +233,9 @@ class Emitter:
     def select(self, condition: Any, yes: Any, no: Any, type_: str) -> Any:
         if not isinstance(condition, Value):
             return yes if condition else no
-        if yes is no or (not isinstance(yes, Value) and not isinstance(no, Value) and same(yes, no)):
+        if yes is no or (
+            not isinstance(yes, Value) and not isinstance(no, Value) and same(yes, no)
+        ):
             return yes
         key = ("select", condition.name, type_, *(
             x.name if isinstance(x, Value) else constant_key(x) for x in (yes, no)

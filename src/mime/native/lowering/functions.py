@@ -111,5 +111,3 @@ class Functions:
         self.module.functions.append("\n".join(text))
         caller.e.operations += e.operations
         return name
-
-

@@ -130,7 +130,9 @@ def _of_members(
     lanes = []
     for place in places:
         at = e.emit(f"mul i64 {place}, {size}", "i64", False)
-        lanes.append(e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name)
+        lanes.append(
+            e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name
+        )
     return Memory(tuple(lanes), "members", aval.shape, np.dtype(aval.dtype), owned)
 
 

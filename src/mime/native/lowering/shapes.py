@@ -40,7 +40,11 @@ def _pad(eqn: Any, x: np.ndarray, filling: np.ndarray) -> np.ndarray:
             raise Unsupported("pad that cuts and spreads at once")
         x = x[cut]
     where = tuple(
-        slice(max(0, low), max(0, low) + (size - 1) * (inner + 1) + 1 if size else max(0, low), inner + 1)
+        slice(
+            max(0, low),
+            max(0, low) + (size - 1) * (inner + 1) + 1 if size else max(0, low),
+            inner + 1,
+        )
         for (low, _, inner), size in zip(config, x.shape, strict=True)
     )
     out[where] = as_objects(x)
@@ -116,5 +120,3 @@ def index_map(eqn: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Where each element of a result comes from: the rule, applied to the elements' numbers."""
     numbers = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
     return np.asarray(SHAPES[eqn.primitive.name](eqn, numbers))
-
-

@@ -225,7 +225,7 @@ class Forward:
         self.kept_avals = self.kernel.out_avals[len(self.floating) :]
 
     def reverse(self, seen: Flags) -> Kernel:
-        """(*arguments, *kept, *cotangents of the `seen` floating results) -> those of what moves."""
+        """(*arguments, *kept, *cotangents of the `seen` results) -> those of what moves."""
         if seen not in self._reverses:
             count = len(self.moving)
             floating = [a for a in self.of.out_avals if _floats(a)]

@@ -17,6 +17,7 @@ from jax.interpreters import ad, batching, mlir
 from mime.native.ffi import ffi_call
 from mime.native.kernel import Flags, Kernel
 from mime.native.lowering import Unsupported
+from mime.native.lowering.program import STRUCTURED
 
 
 def ad_linearizations() -> dict[Any, Any]:
@@ -233,3 +234,13 @@ def _pulled_back(
 
 
 ad.primitive_transposes[kernel_call] = _pulled_back
+
+
+def _inside_another(program: Any, eqn: Any, operands: Any, last: Any, homes: Any) -> Any:
+    """A kernel in the jaxpr of a kernel is lowered where it stands."""
+    args = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]
+    inner = jax.make_jaxpr(lambda *a: _in_xla(*a, **eqn.params))(*args)
+    return program.run(inner.jaxpr, inner.consts, operands)
+
+
+STRUCTURED[kernel_call.name] = _inside_another

@@ -13,6 +13,7 @@ from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import IDENTITY, NO_MASS, Frame, MassMoments, Motion, Wrench
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask, path_to_root
+from mime.native.straight import kernel_function
 
 
 def joint_momenta(walk: Walk, X: Any, S: Any, masses: Any) -> Any:
@@ -56,6 +57,7 @@ def lower_triangle(
     return M
 
 
+@kernel_function()
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:
     """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
     links = walk(tree, q)

@@ -10,8 +10,10 @@ from mime.control.kinematics.recursion import walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, neg, pack, unpack
 from mime.control.kinematics.spatial import ZERO, Frame, MassMoments, Motion, Vector
 from mime.control.kinematics.tree import KinematicTree
+from mime.native.straight import kernel_function
 
 
+@kernel_function()
 def kinetic_energy(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"]
 ) -> Float[Array, ""]:
@@ -34,6 +36,7 @@ def kinetic_energy(
     return pack(mul(0.5, total), links.dtype, q, qd)
 
 
+@kernel_function()
 def potential_energy(
     tree: KinematicTree, q: Float[Array, " joints"], gravity_world: Float[Array, "3"]
 ) -> Float[Array, ""]:

@@ -28,6 +28,7 @@ from mime.control.kinematics.spatial import (
 )
 from mime.control.kinematics.tree import KinematicTree, path_to_root
 from mime.core.pose import quat_from_matrix
+from mime.native.straight import kernel_function
 
 
 def link_frames(walk: Walk, X: Any) -> Any:
@@ -40,6 +41,7 @@ def link_frames(walk: Walk, X: Any) -> Any:
     return walk.outward(place, IDENTITY_FRAME, X)
 
 
+@kernel_function()
 def joint_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
@@ -49,6 +51,7 @@ def joint_to_world_transforms(
     return links.array(links.each(_rows, frames), q)
 
 
+@kernel_function()
 def link_to_world_transforms(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[Array, "links 4 4"]:
@@ -59,6 +62,7 @@ def link_to_world_transforms(
     return links.array(links.each(at_origin, frames, links.link_table(origins)), q)
 
 
+@kernel_function()
 def link_world_poses(
     tree: KinematicTree, q: Float[Array, " joints"]
 ) -> Float[jax.Array, "links 7"]:
@@ -66,6 +70,7 @@ def link_world_poses(
     return jax.vmap(_pose)(jnp.asarray(link_to_world_transforms(tree, q)))
 
 
+@kernel_function("frame_name")
 def frame_transform(
     tree: KinematicTree, q: Float[Array, " joints"], frame_name: str
 ) -> Float[Array, "4 4"]:
@@ -78,6 +83,7 @@ def frame_transform(
     return pack(_rows(X), links.dtype, q)
 
 
+@kernel_function("frame_name")
 def frame_pose(
     tree: KinematicTree, q: Float[Array, " joints"], frame_name: str
 ) -> Float[jax.Array, "7"]:
@@ -85,6 +91,7 @@ def frame_pose(
     return _pose(frame_transform(tree, q, frame_name))
 
 
+@kernel_function("link_idx")
 def frame_jacobian(
     tree: KinematicTree, q: Float[Array, " joints"], link_idx: int
 ) -> Float[Array, "6 joints"]:
@@ -92,6 +99,7 @@ def frame_jacobian(
     return _jacobian(tree, q, _inertial_origin(tree, link_idx))
 
 
+@kernel_function("frame_name")
 def frame_jacobian_at(
     tree: KinematicTree,
     q: Float[Array, " joints"],
@@ -102,6 +110,7 @@ def frame_jacobian_at(
     return _jacobian(tree, q, _point_of_frame(tree, frame_name, point_in_frame))
 
 
+@kernel_function("link_idx")
 def frame_jacobian_dot_qd(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"], link_idx: int
 ) -> Float[Array, "6"]:
@@ -109,6 +118,7 @@ def frame_jacobian_dot_qd(
     return _jacobian_dot_qd(tree, q, qd, _inertial_origin(tree, link_idx))
 
 
+@kernel_function("frame_name")
 def frame_jacobian_dot_qd_at(
     tree: KinematicTree,
     q: Float[Array, " joints"],

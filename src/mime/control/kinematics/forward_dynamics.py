@@ -15,8 +15,10 @@ from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.rnea import joint_torques, needed_wrenches
 from mime.control.kinematics.scalar import Array, add, sub
 from mime.control.kinematics.tree import KinematicTree, path_to_root
+from mime.native.straight import kernel_function
 
 
+@kernel_function()
 def forward_dynamics(
     tree: KinematicTree,
     q: Float[Array, " joints"],

@@ -25,6 +25,7 @@ from mime.control.kinematics.spatial import (
     link_motion,
 )
 from mime.control.kinematics.tree import KinematicTree
+from mime.native.straight import kernel_function
 
 
 def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
@@ -89,6 +90,7 @@ def joint_torques(walk: Walk, X: Any, S: Any, f: Any) -> Any:
     return walk.to_joints(walk.inward(carry, NO_WRENCH, X, S, f))
 
 
+@kernel_function()
 def rnea(
     tree: KinematicTree,
     q: Float[Array, " joints"],
@@ -112,6 +114,7 @@ def rnea(
     return links.array(tau, q, qd, qdd)
 
 
+@kernel_function()
 def gravity_vector(
     tree: KinematicTree, q: Float[Array, " joints"], gravity_world: Float[Array, "3"]
 ) -> Float[Array, " joints"]:
@@ -119,6 +122,7 @@ def gravity_vector(
     return rnea(tree, q, None, None, gravity_world)
 
 
+@kernel_function()
 def nonlinear_bias(
     tree: KinematicTree,
     q: Float[Array, " joints"],

@@ -473,6 +473,7 @@ def constant_key(x: Any) -> Any:
 
 
 def same(x: Any, y: Any) -> bool:
+    """True for one and the same constant."""
     return constant_key(x) == constant_key(y)
 
 

@@ -22,8 +22,6 @@ del control, indexing  # imported for their rules
 LOADED = 256
 """Elements of an argument that are loaded at once; a larger one is read where it is used."""
 
-_KNOWN = {*ELEMENTS, *SHAPES, *REDUCTIONS, *STRUCTURED, *CALLS}
-
 
 class KernelText(NamedTuple):
     """The IR of a kernel."""
@@ -73,7 +71,6 @@ def kernel_text(
         x if x is not None else _loaded(e, _of_members(e, pointer, places, v.aval))
         for x, pointer, v in zip(args, pointers, jaxpr.invars, strict=True)
     ]
-    homes: dict[Any, Memory] = {}
     loose = iter(strides)
     outs = [
         _of_members(e, pointer, places, v.aval, next(loose) if is_unbounded(v.aval) else None, True)
@@ -81,9 +78,11 @@ def kernel_text(
     ]
     given = set(jaxpr.invars)
     named = Counter(v for v in jaxpr.outvars if not isinstance(v, Literal))
-    for v, out in zip(jaxpr.outvars, outs, strict=True):
-        if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1:
-            homes[v] = out
+    homes = {
+        v: out
+        for v, out in zip(jaxpr.outvars, outs, strict=True)
+        if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1
+    }
     program = Program(e, Varying(), Functions(jaxpr, module))
     found = program.run(jaxpr, closed.consts, args, homes=homes)  # type: ignore[arg-type]
     for out, x in zip(outs, found, strict=True):
@@ -146,8 +145,9 @@ def unknown_primitives(jaxpr: Any) -> set[str]:
     """Primitives in a jaxpr, and in those inside it, that no rule knows."""
     unknown = set()
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name not in _KNOWN:
-            unknown.add(eqn.primitive.name)
+        name = eqn.primitive.name
+        if not any(name in rules for rules in (ELEMENTS, SHAPES, REDUCTIONS, STRUCTURED, CALLS)):
+            unknown.add(name)
         for value in eqn.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
                 inner = getattr(inner, "jaxpr", inner)

@@ -79,8 +79,7 @@ class Program:
             wanted = {v: self_homes[v] for v in eqn.outvars if v in self_homes}
             results = self.equation(eqn, operands, last, wanted)
             self._note_aliases(operands, last, results)
-            for var, result in zip(eqn.outvars, results, strict=True):
-                env[var] = result
+            env.update(zip(eqn.outvars, results, strict=True))
         return [read(v) for v in jaxpr.outvars]
 
     def _note_aliases(
@@ -123,9 +122,9 @@ class Program:
         if name in ELEMENTS:
             return [lower_elementwise(self.e, eqn, *loaded)]
         if name in SHAPES:
-            if eqn.outvars and _size(eqn.outvars[0]) > MOST_IN_REGISTERS:
-                if not all(x.dtype != object for x in loaded):
-                    return self._in_memory(eqn, operands, homes)
+            large = max(_size(v) for v in eqn.outvars) > MOST_IN_REGISTERS
+            if large and any(x.dtype == object for x in loaded):
+                return self._in_memory(eqn, operands, homes)
             results = SHAPES[name](eqn, *loaded)
             return results if isinstance(results, list) else [results]
         if name in REDUCTIONS:
@@ -229,9 +228,12 @@ class Program:
     def _copied(self, result: Memory, source: Memory, indices: np.ndarray) -> None:
         flat = indices.ravel().astype(np.int64)
         table = self.e.module.table(flat)
-        self.each(result.size, lambda k: self.e.store(
-            result, k, self.e.load(source, self.e.load(table, k) if isinstance(k, Value) else int(flat[k]))
-        ))  # fmt: skip
+
+        def one(k: Any) -> None:
+            at = self.e.load(table, k) if isinstance(k, Value) else int(flat[k])
+            self.e.store(result, k, self.e.load(source, at))
+
+        self.each(result.size, one)
 
     def _elements(self, eqn: Any, operands: Sequence[Lowered], result: Memory) -> None:
         sources = [
@@ -266,7 +268,7 @@ def _size(v: Any) -> int:
 
 
 def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:
-    """The equations that matter, and where each variable is read last; results are read for ever."""
+    """The equations that matter, and where each variable is read last; results: never."""
     needed = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept = []
     for eqn in reversed(jaxpr.eqns):

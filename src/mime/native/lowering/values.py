@@ -38,7 +38,7 @@ one program then serves runs of any length. The caller says how far apart the me
 """
 
 
-class Unsupported(Exception):
+class Unsupported(Exception):  # noqa: N818
     """The compiler does not know a primitive, or not in this form: XLA takes the whole function."""
 
 

@@ -43,12 +43,14 @@ def kernel_function(*static: str) -> Callable[[F], F]:
             if kwargs:
                 bound = signature.bind(value, *args, **kwargs)
                 args = tuple(bound.arguments.get(n, _default(signature, n)) for n in names[1:])
-            if not tracing_a_kernel() and not why_off():
+            if not tracing_a_kernel():
                 try:
                     return straight(value, args)
                 except _NotNumPy:
                     pass
-                if any(isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))):
+                if not why_off() and any(
+                    isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))
+                ):
                     given = dict(zip(names[1:], args, strict=False))
                     fixed = {name: given.pop(name) for name in static if name in given}
                     return folding(value, **given, **fixed)
@@ -63,7 +65,7 @@ def _default(signature: inspect.Signature, name: str) -> Any:
     return signature.parameters[name].default
 
 
-class _NotNumPy(Exception):
+class _NotNumPy(Exception):  # noqa: N818
     """There is an array of JAX, or something that is no array at all."""
 
 
@@ -106,7 +108,7 @@ class _Straight:
             raise _NotNumPy from None
 
     def _prepare(self, key: Any, value: Any, args: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
-        if any(isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))):
+        if why_off() or any(isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))):
             raise _NotNumPy
         places = [
             k for k, (x, s) in enumerate(zip(args, self.is_static, strict=False))

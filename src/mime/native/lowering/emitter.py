@@ -166,7 +166,7 @@ class Emitter:
                 return x
         elif not isinstance(x, Value) and x == 0:
             return self.neg(y, type_)
-        if self.fma:
+        if self.fma and x is not y:  # a b - a b is 0, not what a b lost when it was rounded
             if isinstance(y, Value) and y.factors:
                 a, b = y.factors
                 if not isinstance(b, Value):
@@ -465,7 +465,7 @@ def constant_text(x: Any, type_: str) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
     if type_ == "i1":
         return "true" if x else "false"
-    return str(int(x))
+    return str(wrapped(int(x), type_))
 
 
 def rounded(x: Any, type_: str) -> Any:

@@ -31,7 +31,7 @@ def rem(k: Lanes, x: Vector, y: Vector) -> Vector:
 
 
 def _long_division(k: Lanes) -> ir.Function:
-    """Function of two finite scalars a >= 0, b > 0: a modulo b.
+    """Function of two finite scalars a >= 0, b > 0: a modulo b. (Of others: anything.)
 
     a = i 2^p,  b = j 2^q:   i 2^(p - q) modulo j, a few digits of 2^(p - q) at a time.
     """
@@ -53,6 +53,8 @@ def _long_division(k: Lanes) -> ir.Function:
             return digits, b.select(normal, exponent, whole(1))
 
         (i, p), (j, q) = (parts(x) for x in function.args)
+        # Lanes that need no long division come along; a division by 0 would end the process.
+        j = b.select(b.icmp_unsigned("==", j, whole(0)), whole(1), j)
         start, difference = b.urem(i, j), b.sub(p, q)
         entry = b.block
         head, body, end = (b.append_basic_block(n) for n in ("head", "body", "end"))

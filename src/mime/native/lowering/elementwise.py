@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mime.native.lowering.emitter import Emitter, rounded
+from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.values import Unsupported, Value, type_of
 
 Element = Callable[..., Any]
@@ -133,6 +133,8 @@ def extreme_of_floats(e: Emitter, name: str, x: Any, y: Any, type_: str) -> Any:
     if not isinstance(x, Value):
         x, y = y, x
     if not isinstance(y, Value) and y != 0:
+        if y != y:
+            return y
         if y == (-np.inf if name == "max" else np.inf):
             return x
         # x unless y is beyond it, so that a NaN stays: an ordered comparison with NaN is false.
@@ -230,8 +232,7 @@ def convert_element(e: Emitter, x: Any, source: Any, target: Any) -> Any:
     """A number of one type as another's: floats to integers saturate, and NaN becomes 0."""
     a, b = type_of(source), type_of(target)
     if not isinstance(x, Value):
-        with np.errstate(all="ignore"):
-            return rounded(np.asarray(x, source).astype(target).item(), b)
+        return converted(as_numbers(_cell(x), source), target).item()
     if a == b and (np.dtype(source) == np.dtype(target) or a not in _FLOATS):
         return x
     unsigned = np.issubdtype(source, np.unsignedinteger) or a == "i1"
@@ -249,6 +250,19 @@ def convert_element(e: Emitter, x: Any, source: Any, target: Any) -> Any:
     if int(b[1:]) < int(a[1:]):
         return e.convert("trunc", x, a, b)
     return e.convert("zext" if unsigned else "sext", x, a, b)
+
+
+def converted(x: np.ndarray, target: Any) -> np.ndarray:
+    """Numbers as those of another type, by the same rule."""
+    target = np.dtype(target)
+    with np.errstate(all="ignore"):
+        if x.dtype.kind != "f" or target.kind not in "iu":
+            return x.astype(target)
+        info = np.iinfo(target)
+        beyond = float(info.max) + 1  # a power of two in every format
+        ends = [x >= beyond, x <= float(info.min), np.isnan(x)]
+        inside = np.where(np.logical_or.reduce(ends), 0, x).astype(target)
+        return np.select(ends, [target.type(k) for k in (info.max, info.min, 0)], inside)
 
 
 def _saturated(e: Emitter, x: Value, a: str, b: str, name: str) -> Value:
@@ -274,8 +288,11 @@ def _pow(e: Emitter, x: Any, y: Any, type_: str, eqn: Any) -> Any:
     return e.elementary("pow", type_, x, y)
 
 
-def _nextafter(e: Emitter, x: Any, y: Any, type_: str, _: Any) -> Any:
-    raise Unsupported("nextafter")
+def _reduce_precision(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
+    digits = eqn.params["exponent_bits"], eqn.params["mantissa_bits"]
+    if digits != {"double": (11, 52), "float": (8, 23)}[type_]:
+        raise Unsupported("reduce_precision to less than the type has")
+    return x
 
 
 _same = lambda e, x, type_, _: x  # noqa: E731
@@ -314,13 +331,13 @@ ELEMENTS: dict[str, Element] = {
     "stop_gradient": _same,
     "copy": _same,
     "copy_p": _same,
-    "reduce_precision": _same,
+    "reduce_precision": _reduce_precision,
     **{
         name: _elementary(name)
         for name in (
             *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
             *("asinh", "acosh", "atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt"),
-            *("logistic", "erf", "erfc", "erf_inv"),
+            "logistic",
         )
     },
 }
@@ -347,7 +364,7 @@ CONSTANTS: dict[str, Callable[..., Any]] = {
     "ceil": np.ceil,
     "sqrt": np.sqrt,
     "square": np.square,
-    "sign": np.sign,
+    "sign": lambda x: np.where(x == 0, x, np.sign(x)),
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,
@@ -371,7 +388,7 @@ CONSTANTS: dict[str, Callable[..., Any]] = {
 
 
 def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray:
-    """One element after another; shapes agree, or are those of scalars."""
+    """One element after another; axes of length 1 are repeated."""
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if all(x.dtype != object for x in operands):
         if (folded := _folded(name, eqn, operands)) is not None:
@@ -382,7 +399,7 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
 
     def rule(*x: Any) -> Any:
         if name not in _FOLDING and not any(isinstance(part, Value) for part in x):
-            numbers = tuple(np.asarray(part, d) for part, d in zip(x, dtypes, strict=True))
+            numbers = tuple(as_numbers(_cell(part), d) for part, d in zip(x, dtypes, strict=True))
             folded = _folded(name, eqn, numbers)
             if folded is not None:
                 return folded.astype(out.dtype).item()
@@ -391,7 +408,8 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
     if out.shape == ():
         return _cell(rule(*(x.reshape(()).item() for x in operands)))
     flat = [
-        x.ravel().tolist() if x.size == out.size else [x.item()] * int(out.size) for x in operands
+        x.ravel().tolist() if x.size == out.size else np.broadcast_to(x, out.shape).ravel().tolist()
+        for x in operands
     ]
     result = np.empty(int(out.size), object)
     result[:] = [rule(*x) for x in zip(*flat, strict=True)]
@@ -407,8 +425,18 @@ def _cell(x: Any) -> np.ndarray:
 def settled(x: np.ndarray, dtype: Any) -> np.ndarray:
     """An array of numbers alone as a constant."""
     if x.dtype == object and not any(isinstance(v, Value) for v in x.flat):
-        return x.astype(dtype)
+        return as_numbers(x, dtype)
     return x
+
+
+def as_numbers(x: Any, dtype: Any) -> np.ndarray:
+    """Numbers as an array of a dtype; an integer that is too large keeps its lowest bits."""
+    x, dtype = np.asarray(x), np.dtype(dtype)
+    if x.dtype != object or dtype.kind not in "iu":
+        return x.astype(dtype)
+    least = (1 << 8 * dtype.itemsize) - 1
+    flat = np.array([int(v) & least for v in x.flat], f"u{dtype.itemsize}")
+    return flat.view(dtype).reshape(x.shape)
 
 
 def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray | None:
@@ -416,10 +444,7 @@ def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray
         if name in CONSTANTS:
             return np.asarray(CONSTANTS[name](*operands))
         if name == "convert_element_type":
-            x = operands[0]
-            if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
-                return None
-            return x.astype(eqn.outvars[0].aval.dtype)
+            return converted(operands[0], eqn.outvars[0].aval.dtype)
         if name == "div" and np.issubdtype(operands[0].dtype, np.floating):
             return np.asarray(np.divide(*operands))
         if name == "integer_pow" and np.issubdtype(operands[0].dtype, np.floating):
@@ -428,5 +453,6 @@ def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray
             return np.where(operands[0], operands[-1], operands[1])
         import jax
 
-        with jax.ensure_compile_time_eval():  # rare: whatever JAX itself makes of numbers
+        # Rare: whatever JAX itself makes of numbers, in the precision that they have.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
             return np.asarray(eqn.primitive.bind(*operands, **eqn.params))

@@ -487,7 +487,7 @@ def constant_text(x: Any, type_: str) -> str:
         return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
     if type_ == "i1":
         return "true" if x else "false"
-    return str(int(x))
+    return str(wrapped(int(x), type_))
 
 
 def rounded(x: Any, type_: str) -> Any:

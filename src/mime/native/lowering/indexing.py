@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jax.lax import GatherScatterMode
 
 from mime.native.lowering.elementwise import ELEMENTS, convert_element
 from mime.native.lowering.emitter import Emitter
@@ -24,7 +25,15 @@ MOST_SELECTED = 16
 
 def _index(p: Program, x: Lowered, dtype: Any) -> Any:
     """A scalar index as an int64."""
-    return convert_element(p.e, p.in_registers(x).reshape(()).item(), dtype, np.int64)
+    return _signed(p.e, p.in_registers(x).reshape(()).item(), dtype)
+
+
+def _signed(e: Emitter, x: Any, dtype: Any) -> Any:
+    """An index as an int64; one that is too large for it stays large."""
+    if np.dtype(dtype) != np.uint64:
+        return convert_element(e, x, dtype, np.int64)
+    most = np.iinfo(np.int64).max
+    return e.intrinsic("umin", "i64", x, most) if isinstance(x, Value) else min(int(x), most)
 
 
 def _clamped(e: Emitter, x: Any, most: int) -> Any:
@@ -134,13 +143,13 @@ def _gather(
     p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
 ) -> list[Lowered]:
     """result[batch, offset] = x[start(indices[batch]) + offset]"""
-    d, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    d = eqn.params["dimension_numbers"]
     x, shape, out = operands[0], eqn.invars[0].aval.shape, eqn.outvars[0].aval
     if out.size > 4096:
         raise Unsupported("gather of a large array")
     indices = as_objects(p.in_registers(operands[1]))
     index_dtype = eqn.invars[1].aval.dtype
-    fills = str(eqn.params["mode"]).endswith("FILL_OR_DROP") or eqn.params["mode"] == 1
+    fills = eqn.params["mode"] == GatherScatterMode.FILL_OR_DROP
     offset_axes = [
         a for a in range(len(shape))
         if a not in d.collapsed_slice_dims and a not in d.operand_batching_dims
@@ -167,14 +176,13 @@ def _gather(
         if fills and within is not True:
             value = p.e.select(within, value, _filling(eqn, out.dtype), type_of(out.dtype))
         results.append(value)
-    del sizes
     return [registers(results, out.shape)]
 
 
 def _filling(eqn: Any, dtype: Any) -> Any:
     given = eqn.params.get("fill_value")
     if given is not None:
-        return given
+        return np.asarray(given, dtype).item()
     kind = np.dtype(dtype).kind
     if kind == "f":
         return float("nan")
@@ -196,7 +204,7 @@ def _gather_start(
     start: list[Any] = [0] * len(shape)
     within: Any = True
     for axis, x in zip(d.start_index_map, np.atleast_1d(vector).tolist(), strict=True):
-        raw = convert_element(p.e, x, dtype, np.int64)
+        raw = _signed(p.e, x, dtype)
         most = shape[axis] - sizes[axis]
         start[axis] = _clamped(p.e, raw, most)
         within = _and(p.e, within, _inside(p.e, raw, most))
@@ -228,10 +236,13 @@ def _scatter(join: str | None) -> Callable[..., list[Lowered]]:
     ) -> list[Lowered]:
         d, shape = eqn.params["dimension_numbers"], eqn.invars[0].aval.shape
         x, dtype = operands[0], eqn.invars[0].aval.dtype
+        update = eqn.params["update_jaxpr"]  # none, x + new, new; or a function of x by `.apply`
+        if join is None and update is not None and update.outvars != update.invars[1:]:
+            raise Unsupported("scatter that applies a function")
         indices = as_objects(p.in_registers(operands[1]))
         updates = as_objects(p.in_registers(operands[2]))
         index_dtype, type_ = eqn.invars[1].aval.dtype, type_of(dtype)
-        clips = "CLIP" in str(eqn.params["mode"])
+        clips = eqn.params["mode"] == GatherScatterMode.CLIP
         window_axes = [
             a for a in range(len(shape))
             if a not in d.inserted_window_dims and a not in d.operand_batching_dims
@@ -255,7 +266,7 @@ def _scatter(join: str | None) -> Callable[..., list[Lowered]]:
             for axis, raw in zip(
                 d.scatter_dims_to_operand_dims, np.atleast_1d(indices[batch]).tolist(), strict=True
             ):
-                at = convert_element(p.e, raw, index_dtype, np.int64)
+                at = _signed(p.e, raw, index_dtype)
                 most = shape[axis] - window[axis]
                 coordinates[axis] = _clamped(p.e, at, most)
                 if not clips:
@@ -294,6 +305,7 @@ STRUCTURED.update(
     scatter=_scatter(None),
 )
 STRUCTURED["scatter-add"] = STRUCTURED["scatter_add"] = _scatter("add")
+STRUCTURED["scatter-sub"] = STRUCTURED["scatter_sub"] = _scatter("sub")
 STRUCTURED["scatter-mul"] = STRUCTURED["scatter_mul"] = _scatter("mul")
 STRUCTURED["scatter-min"] = STRUCTURED["scatter_min"] = _scatter("min")
 STRUCTURED["scatter-max"] = STRUCTURED["scatter_max"] = _scatter("max")

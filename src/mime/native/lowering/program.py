@@ -10,7 +10,7 @@ from jax.extend.core import Literal
 from mime.native.lowering.elementwise import ELEMENTS, lower_elementwise, settled
 from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.reductions import REDUCTIONS
-from mime.native.lowering.shapes import SHAPES, VIEWS, index_map
+from mime.native.lowering.shapes import SHAPES, VIEWS, index_maps
 from mime.native.lowering.values import (
     MOST_IN_REGISTERS,
     Lowered,
@@ -73,7 +73,10 @@ class Program:
         for number, eqn in enumerate(eqns):
             operands = [read(v) for v in eqn.invars]
             last = [
-                not isinstance(v, Literal) and last_use[v] == number and mine.get(v, True)
+                not isinstance(v, Literal)
+                and last_use[v] == number
+                and mine.get(v, True)
+                and eqn.invars.count(v) == 1
                 for v in eqn.invars
             ]
             wanted = {v: self_homes[v] for v in eqn.outvars if v in self_homes}
@@ -202,12 +205,15 @@ class Program:
         if name in ("copy", "copy_p", "stop_gradient") and isinstance(operands[0], Memory):
             return [operands[0]]
         if name == "slice" and isinstance(operands[0], Memory):
-            source = index_map(eqn, operands[0].shape)
+            (source,) = index_maps(eqn)
             if source.size <= 256:
-                flat = [self.e.load(operands[0], int(k)) for k in source.ravel()]
+                flat = [self.e.load(operands[0], int(k)) for k in source]
                 return [registers(flat, out.shape)]
-        if name == "unstack" and isinstance(operands[0], Memory):
-            raise Unsupported("unstack of a large array")
+        if name in REDUCTIONS:
+            loaded = [self.in_registers(x) for x in operands]
+            return [settled(REDUCTIONS[name](self.e, eqn, *loaded), out.dtype)]
+        if name in SHAPES and not (name == "broadcast_in_dim" and operands[0].size == 1):
+            return self._moved(eqn, operands, homes)
         result = home or self.e.allocate(out.shape, out.dtype)
         if name in ELEMENTS:
             self._elements(eqn, operands, result)
@@ -216,28 +222,40 @@ class Program:
             element = self.in_registers(operands[0]).reshape(()).item()
             self.each(result.size, lambda k: self.e.store(result, k, element))
             return [result]
-        if name in SHAPES and len(operands) == 1 and isinstance(operands[0], Memory):
-            self._copied(result, operands[0], index_map(eqn, operands[0].shape))
-            return [result]
-        if name == "broadcast_in_dim":
-            source = self.in_memory(operands[0], eqn.invars[0].aval.dtype)
-            self._copied(result, source, index_map(eqn, source.shape))
-            return [result]
         raise Unsupported(f"{name} of arrays with {max(x.size for x in operands)} elements")
 
-    def _copied(self, result: Memory, source: Memory, indices: np.ndarray) -> None:
-        flat = indices.ravel().astype(np.int64)
+    def _moved(
+        self, eqn: Any, operands: Sequence[Lowered], homes: Mapping[Any, Memory]
+    ) -> list[Lowered]:
+        """Results that are elements of the operands in another order."""
+        results = []
+        for var, flat in zip(eqn.outvars, index_maps(eqn), strict=True):
+            result = homes.get(var) or self.e.allocate(var.aval.shape, var.aval.dtype)
+            first = 0
+            for x, v in zip(operands, eqn.invars, strict=True):
+                places = np.flatnonzero((flat >= first) & (flat < first + x.size))
+                self._copied(result, places, self.in_memory(x, v.aval.dtype), flat[places] - first)
+                first += x.size
+            results.append(result)
+        return results
+
+    def _copied(
+        self, result: Memory, places: np.ndarray, source: Memory, indices: np.ndarray
+    ) -> None:
+        """result[places] = source[indices]"""
+        to, at = (self._looked_up(flat) for flat in (places, indices))
+        self.each(places.size, lambda k: self.e.store(result, to(k), self.e.load(source, at(k))))
+
+    def _looked_up(self, flat: np.ndarray) -> Callable[[Any], Any]:
+        """flat[k]: by a table, unless it counts."""
+        if np.array_equal(flat, np.arange(flat.size)):
+            return lambda k: k
         table = self.e.module.table(flat)
-
-        def one(k: Any) -> None:
-            at = self.e.load(table, k) if isinstance(k, Value) else int(flat[k])
-            self.e.store(result, k, self.e.load(source, at))
-
-        self.each(result.size, one)
+        return lambda k: self.e.load(table, k) if isinstance(k, Value) else int(flat[k])
 
     def _elements(self, eqn: Any, operands: Sequence[Lowered], result: Memory) -> None:
         sources = [
-            self.in_memory(x, v.aval.dtype) if x.size > 1 else self.in_registers(x)
+            self._spread(x, v.aval.dtype, result.shape) if x.size > 1 else self.in_registers(x)
             for x, v in zip(operands, eqn.invars, strict=True)
         ]
         type_ = type_of(eqn.invars[0].aval.dtype)
@@ -247,6 +265,16 @@ class Program:
             self.e.store(result, k, ELEMENTS[eqn.primitive.name](self.e, *x, type_, eqn))
 
         self.each(result.size, one)
+
+    def _spread(self, x: Lowered, dtype: Any, shape: tuple[int, ...]) -> Memory:
+        """The array in memory, with axes of length 1 repeated."""
+        source = self.in_memory(x, dtype)
+        if source.shape == shape:
+            return source
+        numbers = np.broadcast_to(np.arange(source.size).reshape(source.shape), shape).ravel()
+        memory = self.e.allocate(shape, dtype)
+        self._copied(memory, np.arange(memory.size), source, numbers)
+        return memory
 
 
 CALLS = {

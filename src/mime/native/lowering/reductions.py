@@ -66,10 +66,10 @@ def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
             return np.asarray(folded(x, axis=axes), eqn.outvars[0].aval.dtype)
     shape = eqn.outvars[0].aval.shape
     count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
-    rows = np.moveaxis(as_objects(x), axes, range(len(axes))).reshape(count, -1)
-    if count == 0:
+    if x.size == 0:
         start = _start(join, eqn.invars[0].aval.dtype)
         return np.full(shape, start, eqn.outvars[0].aval.dtype)
+    rows = np.moveaxis(as_objects(x), axes, range(len(axes))).reshape(count, -1)
     joined = _joiner(e, eqn, join)
     results = []
     for k in range(rows.shape[1]):
@@ -101,22 +101,26 @@ def lower_dot(e: Emitter, eqn: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     (ka, kb), (ba, bb) = eqn.params["dimension_numbers"]
     out = eqn.outvars[0].aval
     if a.dtype != object and b.dtype != object and not ba:
-        folded = np.tensordot(a, b, axes=(list(ka), list(kb)))
+        folded = np.tensordot(a.astype(out.dtype), b.astype(out.dtype), axes=(list(ka), list(kb)))
         return np.asarray(folded, out.dtype)
     type_ = type_of(out.dtype)
-    if type_ not in ("double", "float"):
-        raise Unsupported("dot_general of integers")
+    if any(v.aval.dtype != out.dtype for v in eqn.invars):
+        raise Unsupported("dot_general to another type")
     free_a = [i for i in range(a.ndim) if i not in (*ka, *ba)]
     free_b = [i for i in range(b.ndim) if i not in (*kb, *bb)]
     batch = int(np.prod([a.shape[i] for i in ba], dtype=np.int64))
     inner = int(np.prod([a.shape[i] for i in ka], dtype=np.int64))
-    left = as_objects(a).transpose(*ba, *free_a, *ka).reshape(batch, -1, inner)
-    right = as_objects(b).transpose(*bb, *free_b, *kb).reshape(batch, -1, inner)
+    rows, columns = (
+        int(np.prod([x.shape[i] for i in free], dtype=np.int64))
+        for x, free in ((a, free_a), (b, free_b))
+    )
+    left = as_objects(a).transpose(*ba, *free_a, *ka).reshape(batch, rows, inner)
+    right = as_objects(b).transpose(*bb, *free_b, *kb).reshape(batch, columns, inner)
     results = []
     for k in range(batch):
         for row in left[k].tolist():
             for column in right[k].tolist():
-                total: Any = 0.0
+                total: Any = out.dtype.type(0).item()
                 for x, y in zip(row, column, strict=True):
                     total = e.add(e.mul(x, y, type_), total, type_)
                 results.append(total)

@@ -26,29 +26,18 @@ def _slice(eqn: Any, x: np.ndarray) -> np.ndarray:
 
 
 def _pad(eqn: Any, x: np.ndarray, filling: np.ndarray) -> np.ndarray:
-    out = np.empty(eqn.outvars[0].aval.shape, object)
+    """Spread and pad; then cut off where a padding is negative."""
+    config = list(zip(eqn.params["padding_config"], x.shape, strict=True))
+    spread = [size + max(0, size - 1) * inner for (_, _, inner), size in config]
+    room = zip(spread, config, strict=True)
+    out = np.empty([max(0, low) + n + max(0, high) for n, ((low, high, _), _) in room], object)
     out[...] = as_objects(filling)[()]
-    config = eqn.params["padding_config"]
-    if any(low < 0 or high < 0 for low, high, _ in config):
-        cut = tuple(
-            slice(max(0, -low), size - max(0, -high) if high < 0 else size)
-            for (low, high, _), size in zip(config, x.shape, strict=True)
-        )
-        if any(inner for _, _, inner in config):
-            from mime.native.lowering.values import Unsupported
-
-            raise Unsupported("pad that cuts and spreads at once")
-        x = x[cut]
-    where = tuple(
-        slice(
-            max(0, low),
-            max(0, low) + (size - 1) * (inner + 1) + 1 if size else max(0, low),
-            inner + 1,
-        )
-        for (low, _, inner), size in zip(config, x.shape, strict=True)
+    within = zip(spread, config, strict=True)
+    out[tuple(slice(max(0, low), max(0, low) + n, inner + 1) for n, ((low, _, inner), _) in within)] = (
+        as_objects(x)
     )
-    out[where] = as_objects(x)
-    return out
+    cut = zip(out.shape, config, strict=True)
+    return out[tuple(slice(max(0, -low), n - max(0, -high)) for n, ((low, high, _), _) in cut)]
 
 
 def _concatenate(eqn: Any, *x: np.ndarray) -> np.ndarray:
@@ -116,7 +105,17 @@ VIEWS = ("reshape", "squeeze", "expand_dims")
 """What an array in memory becomes without moving it."""
 
 
-def index_map(eqn: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Where each element of a result comes from: the rule, applied to the elements' numbers."""
-    numbers = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
-    return np.asarray(SHAPES[eqn.primitive.name](eqn, numbers))
+def index_maps(eqn: Any) -> list[np.ndarray]:
+    """Where each element of the results comes from: the rule, applied to the elements' numbers,
+    which go on from one operand to the next.
+    """
+    numbers, first = [], 0
+    for v in eqn.invars:
+        size = int(np.prod(v.aval.shape, dtype=np.int64))
+        numbers.append(np.arange(first, first + size).reshape(v.aval.shape))
+        first += size
+    found = SHAPES[eqn.primitive.name](eqn, *numbers)
+    maps = found if isinstance(found, list) else [found]
+    return [np.asarray(x, np.int64).ravel() for x in maps]
+
+

@@ -3,7 +3,6 @@
 import gc
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -12,12 +11,12 @@ import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from affine_kernel import affine
+from affine_kernel import NAPS, SIGNS, affine
 from mime.native import ffi
 from mime.native.ffi import call_direct, ffi_call
 
 ALWAYS_SPLIT = 1e6
-"""Nanoseconds per member for which every four members are a block."""
+"""Nanoseconds per member, with which more than four members are work for several threads."""
 
 
 def by_xla(entry, x):
@@ -88,7 +87,7 @@ def test_an_executable_holds_its_kernel_after_python_has_dropped_it():
 
 @pytest.mark.skipif(os.name == "nt", reason="naps are POSIX")
 def test_a_run_under_way_survives_that_everything_is_dropped():
-    entry = affine(2.0, 1.0, naps=True)
+    entry = affine(2.0, 1.0, besides=NAPS)
     run = jitted(entry)
     y = run(jnp.arange(64.0))  # 8 ms of naps, while Python goes on
     del run, entry
@@ -118,22 +117,18 @@ def test_several_callers_at_once(cost_ns):
                 np.testing.assert_array_equal(y, a * x + 1.0)
 
 
-@pytest.mark.skipif(
-    os.name == "nt" or ffi._cores() < 2, reason="naps are POSIX, and need two cores"
-)
+@pytest.mark.skipif(os.name == "nt" or ffi._cores() < 2, reason="naps are POSIX, on two cores")
 @pytest.mark.parametrize("caller", ["xla", "python"])
 def test_large_work_goes_to_several_threads(caller):
-    def seconds(entry):
-        x = np.zeros(256)  # 64 blocks, 0.5 ms each
-        run = jitted(entry) if caller == "xla" else None
-        call = (lambda: np.asarray(run(x))) if run else (lambda: by_python(entry, x))
-        call()
-        began = time.perf_counter()
-        call()
-        return time.perf_counter() - began
-
-    alone, shared = seconds(affine(naps=True, cost_ns=1.0)), seconds(affine(naps=True, cost_ns=1e5))
-    assert shared < 0.8 * alone  # naps need no processor: a half on two threads, however busy
+    entry = affine(cost_ns=ALWAYS_SPLIT, besides=SIGNS)
+    x = np.zeros(1000)  # 250 naps of half a millisecond: time for a thread to wake up
+    who = np.zeros(1000, np.int64)
+    if caller == "python":
+        call_direct(entry, (x,), (np.zeros(1000), who), 1000)
+    else:
+        types = [jax.ShapeDtypeStruct((1000,), dtype) for dtype in (float, int)]
+        who = np.asarray(jax.jit(lambda x: ffi_call(entry, 1000, [x], types))(x)[1])
+    assert len(set(who[::4])) > 1
 
 
 @pytest.fixture

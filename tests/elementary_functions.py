@@ -65,7 +65,7 @@ def add_loop(module, name, function):
 
 @cache
 def engine(lanes, bits, fma, names):
-    """All these functions compiled at once; also the assembly that they became."""
+    """All these functions compiled at once, and their module."""
     module = ir.Module()
     module.triple, module.data_layout = llvm.get_default_triple(), str(target().target_data)
     for name in names:
@@ -74,10 +74,9 @@ def engine(lanes, bits, fma, names):
     parsed.verify()
     builder = llvm.create_pass_builder(target(), llvm.PipelineTuningOptions(speed_level=2))
     builder.getModulePassManager().run(parsed, builder)
-    assembly = target().emit_assembly(parsed)
     result = llvm.create_mcjit_compiler(parsed, target())
     result.finalize_object()
-    return result, assembly
+    return result, parsed
 
 
 def compiled(name, lanes=4, bits=64, fma=True, names=NAMES):
@@ -116,34 +115,45 @@ def everywhere(random, count, bits):
 
 
 def near_quarter_turns(random, count, bits):
-    """Numbers nearest to multiples of pi/2, as large as numbers are."""
-    turns = [random.integers(1, 2**53) << int(e) for e in random.integers(0, 960, count)]
-    turns = [int(t) >> 52 if bits == 64 else int(t) % 2**120 for t in turns]
-    return np.array([(t << TWO_OVER_PI_BITS) / TWO_OVER_PI for t in turns], DTYPES[bits])
+    """Numbers nearest to multiples of pi/2, from the first to 1e300 or 1e38."""
+    exponents = random.uniform(0, 996 if bits == 64 else 126, count)
+    turns = [int(2.0 ** (e % 1 + 52)) << int(e) >> 52 for e in exponents]
+    return np.array([(t << TWO_OVER_PI_BITS) / TWO_OVER_PI for t in turns])
 
 
 def arguments(name, bits, count, seed=0):
     """Lists of arguments for a function; each array has `count` numbers, a multiple of 8."""
-    random, dtype = np.random.default_rng(seed), DTYPES[bits]
-    scattered = lambda: random.normal(size=count) * 2.0 ** random.integers(-12, 5, count)  # noqa: E731
-    with np.errstate(over="ignore"):
-        signed = np.array([s * x for x in SPECIAL for s in (1.0, -1.0)], dtype)
+    with np.errstate(all="ignore"):
+        return [
+            [np.asarray(a).astype(DTYPES[bits]) for a in arrays]
+            for arrays in _argument_sets(name, bits, count, np.random.default_rng(seed))
+        ]
+
+
+def _argument_sets(name, bits, count, random):
+    def scattered():
+        return random.normal(size=count) * 2.0 ** random.integers(-12, 5, count)
+
+    signed = np.array([s * x for x in SPECIAL for s in (1.0, -1.0)])
     if name in TWO_ARGUMENTS:
-        pairs = [np.resize(part, count) for part in np.meshgrid(signed, signed)]
         x, y = everywhere(random, count, bits), everywhere(random, count, bits)
         near_one = 1.0 + random.normal(size=count) * 2.0 ** random.integers(-40, -1, count)
-        sets = [pairs, (x, y), (x, x * random.uniform(0.1, 3.0, count)), (scattered(), scattered())]
-        sets += [(abs(x), random.uniform(-2.0, 2.0, count)), (near_one, y)]
-        sets += [(scattered(), random.integers(-9, 9, count))]
-        sets += [(random.uniform(0.0, 3.0, count), random.uniform(-300.0, 300.0, count))]
+        yield [np.resize(part, count) for part in np.meshgrid(signed, signed)]
+        yield x, y
+        yield x, x * random.uniform(0.1, 3.0, count)
+        yield abs(x), random.uniform(-2.0, 2.0, count)
+        yield near_one, y
+        yield scattered(), scattered()
+        yield scattered(), random.integers(-9, 9, count)
+        yield random.uniform(0.0, 3.0, count), random.uniform(-300.0, 300.0, count)
     else:
-        sets = [(np.resize(signed, count),), (everywhere(random, count, bits),), (scattered(),)]
-        sets += [(random.uniform(*USUAL.get(name, (-1.0, 1.0)), count),)]
-        sets += [(random.uniform(-1.0, 1.0, count) + (name == "acosh"),)]
+        yield (np.resize(signed, count),)
+        yield (everywhere(random, count, bits),)
+        yield (scattered(),)
+        yield (random.uniform(*USUAL.get(name, (-1.0, 1.0)), count),)
+        yield (random.uniform(-1.0, 1.0, count) + (name == "acosh"),)
         if name in ("sin", "cos", "tan", "sincos"):
-            sets += [(near_quarter_turns(random, count, bits),)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return [[np.asarray(a).astype(dtype) for a in arrays] for arrays in sets]
+            yield (near_quarter_turns(random, count, bits),)
 
 
 # -- errors ------------------------------------------------------------

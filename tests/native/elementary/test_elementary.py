@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error
+from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error, target
 from mime.native import elementary
 from mime.native.elementary import NAMES, coefficients, define
 
@@ -42,24 +42,30 @@ def mixed(name, bits):
 
 
 def same_bits(a, b):
-    return all(x.tobytes() == y.tobytes() for x, y in zip(np.atleast_2d(a), np.atleast_2d(b)))
+    """Any NaN is as good as any other: LLVM says nothing of its sign and payload."""
+    a, b = (np.where(np.isnan(x), np.nan, x) for x in (a, b))
+    return a.tobytes() == b.tobytes()
 
 
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lane_has_the_same_bits_whatever_its_neighbours(name, bits):
     inputs = mixed(name, bits)
-    together = np.atleast_2d(compiled(name, 4, bits)(*inputs))
-    alone = [compiled(name, 4, bits)(*(np.repeat(x, 4) for x in inputs))]
-    assert same_bits(together, np.atleast_2d(np.squeeze(alone))[:, ::4])
+    function = compiled(name, 4, bits)
+    alone = np.asarray(function(*(np.repeat(x, 4) for x in inputs)))
+    assert same_bits(function(*inputs), alone[..., ::4])
+
+
+SOME = ("sincos", "atan2", "exp", "log1p", "rem")
+"""For the second precision, which differs in constants alone: each costs time to compile."""
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("bits", [64, 32])
-def test_any_number_of_lanes_gives_the_same_bits(bits, lanes):
-    for name in NAMES:
+@pytest.mark.parametrize(("bits", "names"), [(64, NAMES), (32, SOME)])
+def test_any_number_of_lanes_gives_the_same_bits(bits, names, lanes):
+    for name in names:
         inputs = mixed(name, bits)
-        wide = compiled(name, lanes, bits)(*inputs)
+        wide = compiled(name, lanes, bits, names=names)(*inputs)
         assert same_bits(wide, compiled(name, 4, bits)(*inputs)), name
 
 
@@ -70,10 +76,12 @@ def test_sincos_has_the_bits_of_sin_and_of_cos():
 
 @pytest.mark.parametrize("fma", [True, False])
 def test_the_code_calls_no_library(fma):
-    _, assembly = engine(4, 64, fma, NAMES)
+    _, module = engine(4, 64, fma, NAMES)
+    assembly = target().emit_assembly(module)
     called = set(re.findall(r"movabsq\s+\$([a-z][\w.]*)|call\w*\s+([\w.]+)", assembly))
     names = {name for pair in called for name in pair if name}
     assert all(name.startswith("mime.") for name in names), names
+    assert fma or "vfmadd" not in assembly
 
 
 def test_a_function_is_built_once_in_a_module_and_only_the_module_sees_it():
@@ -111,7 +119,8 @@ CASES = [
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize(("name", "inputs", "wanted"), CASES)
 def test_exceptions_are_those_of_c99(name, inputs, wanted, bits):
-    got = compiled(name, 4, bits)(*(np.full(4, x) for x in inputs))[0]
+    with np.errstate(over="ignore"):
+        got = compiled(name, 4, bits)(*(np.full(4, x) for x in inputs))[0]
     if bits == 32 and inputs == (1e308, 5e-324):
         wanted = np.nan  # as numbers of 32 bits these are infinity and zero
     np.testing.assert_array_equal(got, got.dtype.type(wanted))

@@ -23,9 +23,8 @@ def rem(k: Lanes, x: Vector, y: Vector) -> Vector:
     usual = (ratio < 2.0 ** (k.format.mantissa - 2)) & (b > 2.0 ** -(bias // 2))
     usual = usual & (a < 2.0 ** (3 * bias // 4)) & (b < 2.0 ** (3 * bias // 4))
     defined = (a <= largest) & (b > 0.0)
-    (r,) = k.rarely(
-        defined & (b <= largest) & ~usual, [r], lambda: k.lane_by_lane(_long_division(k), a, b)
-    )
+    long = defined & (b <= largest) & ~usual
+    (r,) = k.rarely(long, [r], lambda: k.lane_by_lane(long, _long_division(k), a, b))
     r = k.select(defined & (a < b), a, r)
     return k.select(defined, k.copysign(r, x), nan)
 

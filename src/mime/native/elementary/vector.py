@@ -317,9 +317,15 @@ class Lanes:
         phi.add_incoming(b.value, from_b)
         return Vector(self, phi)
 
-    def lane_by_lane(self, function: ir.Function, *arguments: Vector) -> list[Vector]:
-        """A function of scalars, which returns a struct of scalars, applied to each lane."""
+    def lane_by_lane(
+        self, where: Vector, function: ir.Function, *arguments: Vector
+    ) -> list[Vector]:
+        """A function of scalars, which returns a struct of scalars, applied to each lane.
+
+        The lanes that do not need it give it ones: their own arguments may be beyond its domain.
+        """
         builder = self.builder
+        arguments = tuple(self.select(where, a, 1.0) for a in arguments)
         kinds = function.function_type.return_type.elements
         results = [ir.Constant(ir.VectorType(kind, self.count), ir.Undefined) for kind in kinds]
         for lane in range(self.count):

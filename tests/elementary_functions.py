@@ -29,11 +29,13 @@ TWO_ARGUMENTS = ("atan2", "pow", "rem")
 
 
 @cache
-def target():
+def target(plain=False):
+    """This processor; `plain`: the least one of its kind."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    features = "" if plain else llvm.get_host_cpu_features().flatten()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+        cpu="" if plain else llvm.get_host_cpu_name(), features=features, opt=3
     )
 
 

@@ -12,6 +12,7 @@ SOURCE = Path(mime.__file__).parents[1]
 STOREYS = [
     {"_text", "_files"},
     {"xla"},
+    {"native"},
     {"core"},
     {"running", "models"},
     {"control"},

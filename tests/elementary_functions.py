@@ -166,8 +166,8 @@ def logistic(x):
     return np.where(np.isnan(x), x, np.where(x < 0, e, 1) / (1 + e))
 
 
-def erfc(x):
-    """By the series of erf, whose terms have one sign, below 1; by Laplace's fraction beyond."""
+def erfc_and_erf(x):
+    """(erfc x, erf |x|), by a series whose terms have one sign; beyond 1 by Laplace's fraction."""
     a = np.abs(x)
     near, far = np.minimum(a, 1), np.clip(a, 1, 1e3)
     total = term = near
@@ -178,13 +178,10 @@ def erfc(x):
     for k in range(400, 0, -1):
         fraction = far + k / (2 * fraction)
     root_pi = np.sqrt(4 * np.arctan(x.dtype.type(1)))
-    value = np.where(
-        a < 1, 1 - 2 / root_pi * gauss(near) * total, gauss(far) / (fraction * root_pi)
-    )
-    small = 2 / root_pi * gauss(near) * total
-    return np.where(x < 0, np.where(a < 1, 1 + small, 2 - value), value), np.where(
-        a < 1, small, 1 - value
-    )
+    erf = 2 / root_pi * gauss(near) * total
+    beyond = gauss(far) / (fraction * root_pi)
+    above = np.where(a < 1, 1 - np.copysign(erf, x), np.where(x < 0, 2 - beyond, beyond))
+    return above, np.where(a < 1, erf, 1 - beyond)
 
 
 def gauss(x):
@@ -200,14 +197,15 @@ def erf_inv(x):
     y = np.where(np.isfinite(y), y, 6)
     root_pi = np.sqrt(4 * np.arctan(x.dtype.type(1)))
     for _ in range(2):
-        above, below = erfc(y)
+        above, below = erfc_and_erf(y)
         excess = np.where(a < 0.5, below - a, (1 - a) - above)
         y = y - excess * root_pi / 2 / gauss(y)
     return np.copysign(np.where(a < 1, y, np.where(a == 1, np.inf, np.nan)), x)
 
 
 RIGHT = {
-    "erf": lambda x: np.copysign(erfc(x)[1], x), "erfc": lambda x: erfc(x)[0], "erf_inv": erf_inv,
+    "erf": lambda x: np.copysign(erfc_and_erf(x)[1], x), "erfc": lambda x: erfc_and_erf(x)[0],
+    "erf_inv": erf_inv,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
     "rem": np.fmod, "logistic": logistic, "sincos": lambda x: (np.sin(x), np.cos(x)),

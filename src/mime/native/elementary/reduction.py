@@ -10,7 +10,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from mime.native.elementary.coefficients import HALF_PI, TWO_OVER_PI, TWO_OVER_PI_BITS
-from mime.native.elementary.vector import Lanes, Vector, internal, once
+from mime.native.elementary.module import internal, once
+from mime.native.elementary.vector import Lanes, Vector
 
 USUAL = 2.0**17
 """Largest |x| for Cody and Waite: n 2^-160, what three parts of pi/2 leave out, stays small."""

@@ -10,7 +10,8 @@ from math import nan
 
 from llvmlite import ir
 
-from mime.native.elementary.vector import Lanes, Vector, internal, once
+from mime.native.elementary.module import internal, once
+from mime.native.elementary.vector import Lanes, Vector
 
 
 def rem(k: Lanes, x: Vector, y: Vector) -> Vector:

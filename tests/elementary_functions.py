@@ -7,7 +7,8 @@ measures with many samples, and prints the table that the package's docstring sh
 
 import sys
 import time
-from ctypes import CFUNCTYPE, c_int64, c_void_p
+from contextlib import contextmanager
+from ctypes import CFUNCTYPE, addressof, c_int64, c_uint32, c_void_p
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -98,6 +99,34 @@ def compiled(name, lanes=4, bits=64, fma=True, names=NAMES):
 
     function.raw = raw
     return function
+
+
+@cache
+def control_register():
+    """Function that sets SSE's control register to the number at an address."""
+    module = ir.Module()
+    module.triple = llvm.get_default_triple()
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
+    load = ir.Function(module, kind, "llvm.x86.sse.ldmxcsr")
+    function = ir.Function(module, kind, "set_register")
+    b = ir.IRBuilder(function.append_basic_block())
+    b.call(load, function.args)
+    b.ret_void()
+    code = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), target())
+    code.finalize_object()
+    return code, CFUNCTYPE(None, c_void_p)(code.get_function_address("set_register"))
+
+
+@contextmanager
+def denormals_are_zero():
+    """As XLA's threads have it, in which a kernel may run. x86 only."""
+    usual, flushing = c_uint32(0x1F80), c_uint32(0x9FC0)
+    _, set_register = control_register()
+    set_register(addressof(flushing))
+    try:
+        yield
+    finally:
+        set_register(addressof(usual))
 
 
 # -- arguments ------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Elementary functions of lanes: errors, exceptions, and the same bits in every lane."""
 
+import platform
 import re
 import sys
 from pathlib import Path
@@ -8,7 +9,15 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error, target
+from elementary_functions import (
+    TWO_ARGUMENTS,
+    arguments,
+    compiled,
+    denormals_are_zero,
+    engine,
+    largest_error,
+    target,
+)
 from mime.native import elementary
 from mime.native.elementary import NAMES, coefficients, define
 
@@ -67,6 +76,23 @@ def test_any_number_of_lanes_gives_the_same_bits(bits, names, lanes):
         inputs = mixed(name, bits)
         wide = compiled(name, lanes, bits, names=names)(*inputs)
         assert same_bits(wide, compiled(name, 4, bits)(*inputs)), name
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a register of x86")
+@pytest.mark.parametrize("bits", [64, 32])
+def test_where_denormals_are_zero_other_numbers_keep_their_bits(bits):
+    least = np.finfo(f"float{bits}").tiny
+    for name in [
+        n for n in NAMES if n != "atan2"
+    ]:  # one unit in the last place, beside the least number
+        inputs = [np.where(np.abs(x) < least, 0.0, x) for x in mixed(name, bits)]
+        function = compiled(name, 4, bits)
+        usual = np.asarray(function(*inputs))
+        with denormals_are_zero():
+            flushed = function(*inputs)
+        assert same_bits(
+            np.where(np.abs(usual) < least, np.copysign(0.0, usual), usual), flushed
+        ), name
 
 
 def test_sincos_has_the_bits_of_sin_and_of_cos():

@@ -24,6 +24,13 @@ def _near(k: Lanes, x: Vector) -> Pair:
     return x, x * k.polynomial(x * x, ERF[k.bits])
 
 
+def _lift(k: Lanes, a: Vector) -> Pair:
+    """(a, 1), and for tiny a, where erf is linear, (a u, 1 / u): no part of a u is denormal."""
+    tiny = a < 2.0 ** -(k.format.bias // 2)
+    u = 2.0 ** (k.format.bias // 4)
+    return k.select(tiny, a * u, a), k.select(tiny, 1.0 / u, k.constant(1.0))
+
+
 def _far(k: Lanes, x: Vector) -> tuple[Pair, Vector]:
     """(pair, n): erfc x = 2^n pair, for NEAR <= x <= 28."""
     t = (x - 3.0) / (x + 3.0)
@@ -40,11 +47,12 @@ def _far(k: Lanes, x: Vector) -> tuple[Pair, Vector]:
 def erf(k: Lanes, x: Vector) -> Vector:
     """The integral of 2 e^(-t²) / sqrt(pi) from 0 to x"""
     a = abs(x)
-    near, small = _near(k, k.select(a < NEAR, a, NEAR))
+    lifted, unit = _lift(k, a)
+    near, small = _near(k, k.select(a < NEAR, lifted, NEAR))
     (high, low), n = _far(k, k.clamp(a, NEAR, 6.0))  # there it is 1
     scale = k.power_of_two(n)
     far, lost = k.fast_two_sum(k.constant(1.0), -scale * high)
-    value = k.select(a < NEAR, near + small, far + (lost - scale * low))
+    value = k.select(a < NEAR, (near + small) * unit, far + (lost - scale * low))
     return k.copysign(k.select(x.is_nan(), nan, value), x)
 
 
@@ -63,7 +71,7 @@ def erfc(k: Lanes, x: Vector) -> Vector:
 def erf_inv(k: Lanes, x: Vector) -> Vector:
     """The y with erf y = x, infinite at 1 and -1: half the digits by V, and Newton's step"""
     a = abs(x)
-    b = k.select(a < 1.0, a, 0.5)
+    b, unit = _lift(k, k.select(a < 1.0, a, 0.5))
     high, low = log1p_pair(k, *(-part for part in k.two_product(b, b)))
     w = -(high + low)
     steep = w > 6.25
@@ -77,6 +85,8 @@ def erf_inv(k: Lanes, x: Vector) -> Vector:
     far = ((1.0 - b) - scale * high) - scale * low
     excess = k.select(y < NEAR, (near - b) + small, far)
     step = excess * exp_of_parts(k, *parts_of_exp(k, y * y)) * (ROOT_PI / 2.0)
-    value = y - k.fma(step * step, y, step)  # the second derivative of erf is -2 y its first
+    value = (
+        y - k.fma(step * step, y, step)
+    ) * unit  # the second derivative of erf is -2 y its first
     value = k.select(a.equals(1.0), inf, value)
     return k.copysign(k.select(a <= 1.0, value, nan), x)

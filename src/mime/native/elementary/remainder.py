@@ -69,13 +69,13 @@ def _long_division(k: Lanes) -> ir.Function:
         left.add_incoming(b.sub(left, step), body)
         b.branch(head)
         b.position_at_end(end)
-        # The bits of the integer r are those of the number r times the least one.
-        steps = b.sub(q, whole(1))
-        half = b.lshr(steps, whole(1))
-        value = b.bitcast(r, kind)
-        for count in (half, b.sub(steps, half)):
-            power = b.shl(b.add(count, whole(f.bias)), whole(f.mantissa))
-            value = b.fmul(value, b.bitcast(power, kind))
+        # r 2^(q - bias - mantissa) in two steps, none of which is denormal before the last.
+        power = b.sub(q, whole(f.bias + f.mantissa))
+        half = b.ashr(power, whole(1))
+        value = b.uitofp(r, kind)
+        for exponent in (half, b.sub(power, half)):
+            bits = b.shl(b.add(exponent, whole(f.bias)), whole(f.mantissa))
+            value = b.fmul(value, b.bitcast(bits, kind))
         b.ret(b.insert_value(ir.Constant(signature.return_type, ir.Undefined), value, 0))
         return function
 

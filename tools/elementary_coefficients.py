@@ -108,10 +108,10 @@ POLYNOMIALS: dict[str, tuple[Callable[[Decimal], Decimal], str, str, str]] = {
     "ASIN": (series(arcsine_term), "0", "0.25", "0.25"),
     # cbrt m, to half the digits: Newton's step brings the other half
     "CBRT": (lambda x: x ** (Decimal(1) / 3), "0.7071", "1.4143", "half"),
-    # erf x = x + x E(x²);  x <= 1/2
-    "ERF": (lambda z: 2 / ROOT_PI * erf_series(z) - 1, "0", "0.251", "1"),
-    # erfc x = e^(-x²) F(t) / (1 + 2 x);  0.46 <= x <= 28
-    "ERFC": (erfc_of_t, "-0.735", "0.807", "1"),
+    # erf x = x + x E(x²);  x <= 0.65
+    "ERF": (lambda z: 2 / ROOT_PI * erf_series(z) - 1, "0", "0.4226", "1"),
+    # erfc x = e^(-x²) F(t) / (1 + 2 x);  0.65 <= x <= 28
+    "ERFC": (erfc_of_t, "-0.644", "0.807", "1"),
     # erf_inv x = x V(w - 3.125) for w = -log(1 - x²) <= 6.25, and x U(sqrt(w) - 4.3) beyond,
     # to half the digits: Newton's step brings the other half
     "ERF_INV": (lambda v: inverse_erf_of_w(v + Decimal("3.125")), "-3.125", "3.125", "half"),

@@ -5,7 +5,7 @@ upwards.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, no_type_check
 
 from jaxtyping import Float
 
@@ -27,6 +27,7 @@ from mime.control.kinematics.spatial import (
 from mime.control.kinematics.tree import KinematicTree
 
 
+@no_type_check
 def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
     """A link's motion from its parent's:
 

@@ -134,8 +134,7 @@ class Loops(_Links):
     """
 
     def link_table(self, array: Array) -> Any:
-        rows = [array[start:stop] for start, stop in _pieces(self.links)]
-        return _columns((np if isinstance(array, np.ndarray) else jnp).concatenate(rows))
+        return _columns(_joined([array[start:stop] for start, stop in _pieces(self.links)]))
 
     def joint_table(self, array: Array | None) -> Any:
         return 0.0 if array is None else self.link_table(array)
@@ -147,10 +146,10 @@ class Loops(_Links):
         """Links that are left out get zeros."""
         column = self._column(link_table)
         parts, done, taken = [], 0, 0
-        for start, stop in _pieces(self.links):
+        for start, stop in [*_pieces(self.links), (self.tree.num_links,) * 2]:
             parts += [jnp.zeros(start - done, self.dtype), column[taken : taken + stop - start]]
             done, taken = stop, taken + stop - start
-        return jnp.concatenate([*parts, jnp.zeros(self.tree.num_links - done, self.dtype)])
+        return _joined([part for part in parts if len(part)])
 
     def each(self, function: Callable, *tables: Any) -> Any:
         """On NumPy columns Python does it, here and now."""
@@ -170,7 +169,7 @@ class Loops(_Links):
             end, kept = self._along(run, step, ends[run.parent + 1], tables)
             ends.append(end)
             parts.append(kept)
-        return self._joined(parts)
+        return _joined(parts)
 
     def inward(self, step: Callable, tip: Any, *tables: Any) -> Any:
         def inwards(value: Any, *entries: Any) -> tuple[Any, Any]:
@@ -184,7 +183,7 @@ class Loops(_Links):
             share, kept = self._along(run, inwards, start, tables, reverse=True)
             _give(beyond, run.parent, share)
             parts.append(kept)
-        return self._joined(parts[::-1])
+        return _joined(parts[::-1])
 
     def last(self, table: Any) -> Any:
         return jax.tree.map(lambda x: x[-1] if _is_column(x) else x, table)
@@ -217,11 +216,9 @@ class Loops(_Links):
             return self._typed(value), kept
 
         varying = _Varying(body)
-        return varying.whole(jax.lax.scan(varying, start, self._typed(columns), reverse=reverse))
-
-    def _joined(self, parts: list) -> Any:
-        join = lambda *x: jnp.concatenate(x) if _is_column(x[0]) else x[0]  # noqa: E731
-        return parts[0] if len(parts) == 1 else jax.tree.map(join, *parts)
+        length = run.stop - run.start
+        results = jax.lax.scan(varying, start, self._typed(columns), length, reverse)
+        return varying.whole(results)
 
 
 Walk = Unrolled | Loops
@@ -271,6 +268,17 @@ def _pieces(links: Sequence[int]) -> list[tuple[int, int]]:
 
 def _give(beyond: dict[int, Any], parent: int, share: Any) -> None:
     beyond[parent] = beyond[parent] + share if parent in beyond else share
+
+
+def _joined(parts: list) -> Any:
+    """One table of the links of several."""
+
+    def join(*parts: Any) -> Any:
+        if not _is_column(parts[0]):
+            return parts[0]
+        return (np if isinstance(parts[0], np.ndarray) else jnp).concatenate(parts)
+
+    return parts[0] if len(parts) == 1 else jax.tree.map(join, *parts)
 
 
 def _is_column(x: Any) -> bool:

@@ -353,3 +353,6 @@ def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
             ),
         )
     )
+
+
+AT_REST = link_motion(ZERO, ZERO, ZERO)

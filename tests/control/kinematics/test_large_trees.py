@@ -141,7 +141,7 @@ def everything(tree, q, qd, tau, gravity, F_ext, diagonal):
 def test_in_loops_all_functions_give_what_python_computes_unrolled(figure, monkeypatch):
     given = arguments(figure)
     expected = everything(figure, *given)  # NumPy in: evaluated by Python
-    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
+    monkeypatch.setattr(recursion, "WORTH_LOOPS", -1000)
     with jax.disable_jit():  # the loops too run operation by operation
         found = everything(figure, *map(jnp.asarray, given))
     for name, value in expected.items():
@@ -167,7 +167,7 @@ def test_gradients_in_loops_agree_with_differences(figure, monkeypatch):
         for sign in (1, -1)
     )
     expected = (ahead - behind) / (2 * h)
-    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
+    monkeypatch.setattr(recursion, "WORTH_LOOPS", -1000)
 
     with jax.disable_jit():
         slopes = jax.vjp(python, *map(jnp.asarray, x))[1](jnp.asarray(w))

@@ -24,9 +24,10 @@ from jax.typing import DTypeLike
 from mime.control.kinematics.scalar import Array, add, common_dtype, flatten, mul, pack, unpack
 from mime.control.kinematics.tree import KinematicTree
 
-MOST_UNROLLED = 40
-"""Links. It bounds the size of a program, and with it the time to trace and to compile: unrolled, a
-link takes 150 to 700 operations. How fast the program runs does not ask for it.
+WORTH_LOOPS = 40
+"""Links' worth of program that loops must save. They bound the time to trace and to compile, and
+nothing else: unrolled, a program is faster. A link is some 300 operations, and a run in a loop as
+many as three links, since little folds; so only long runs are worth it.
 """
 
 
@@ -37,10 +38,12 @@ def walk(tree: KinematicTree, *arguments: Any, links: Sequence[int] | None = Non
     that mimic others are unrolled too.
     """
     dtype = common_dtype(tree, arguments)
-    links = tuple(range(tree.num_links) if links is None else links)
-    mimics = tree.coordinate_idxs != tuple(range(tree.num_joints))
-    unrolled = dtype is None or mimics or len(links) <= MOST_UNROLLED
-    return Unrolled(tree, links, dtype) if unrolled else Loops(tree, links, dtype)
+    unrolled = Unrolled(tree, tuple(range(tree.num_links) if links is None else links), dtype)
+    mimics = tree.coordinate_idxs != tuple(range(tree.num_links))
+    saved = len(unrolled.links) - 3 * len(_runs(unrolled.parents))
+    if dtype is None or mimics or saved <= WORTH_LOOPS:
+        return unrolled
+    return Loops(tree, unrolled.links, dtype)
 
 
 class _Links:

@@ -256,7 +256,7 @@ def _runs(parents: tuple[int, ...]) -> list[_Run]:
     """The runs of a tree, parents first."""
     children = Counter(parents)
     starts = [i for i, p in enumerate(parents) if p < 0 or p != i - 1 or children[p] > 1]
-    stops = [*starts[1:], len(parents)]
+    stops = [*starts[1:], len(parents)][: len(starts)]  # none of no links
     run_of = {stop - 1: k for k, stop in enumerate(stops)}
     hangs_on = [run_of.get(parents[start], -1) for start in starts]
     return [_Run(*run) for run in zip(starts, stops, hangs_on, strict=True)]

@@ -9,7 +9,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 def pytest_configure(config):
     """A warning that nobody expects is a failure. (Here, since an ini entry would import mime.)"""
-    for name in ("ConvergenceWarning", "DivergenceWarning"):
+    for name in ("ConvergenceWarning", "DivergenceWarning", "LimitWarning"):
         config.addinivalue_line("filterwarnings", f"error::mime.{name}")
 
 

@@ -7,12 +7,14 @@ measures with many samples, and prints the table that the package's docstring sh
 
 import sys
 import time
-from ctypes import CFUNCTYPE, c_int64, c_void_p
+from contextlib import contextmanager
+from ctypes import CFUNCTYPE, addressof, c_int64, c_uint32, c_void_p
 from functools import cache
 
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
+from scipy import special
 
 from mime.native.elementary import NAMES, define
 from mime.native.elementary.coefficients import TWO_OVER_PI, TWO_OVER_PI_BITS
@@ -24,15 +26,17 @@ LONG = {64: np.longdouble, 32: np.float64}
 TWO_ARGUMENTS = ("atan2", "pow", "rem")
 
 
-# -- compilation ------------------------------------------------------------------------------------
+# -- compilation ------------------------------------------------------------
 
 
 @cache
-def target():
+def target(plain=False):
+    """This processor; `plain`: the least one of its kind."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    features = "" if plain else llvm.get_host_cpu_features().flatten()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
+        cpu="" if plain else llvm.get_host_cpu_name(), features=features, opt=3
     )
 
 
@@ -64,7 +68,7 @@ def add_loop(module, name, function):
 
 @cache
 def engine(lanes, bits, fma, names):
-    """All these functions compiled at once; also the assembly that they became."""
+    """All these functions compiled at once, and their module."""
     module = ir.Module()
     module.triple, module.data_layout = llvm.get_default_triple(), str(target().target_data)
     for name in names:
@@ -73,10 +77,9 @@ def engine(lanes, bits, fma, names):
     parsed.verify()
     builder = llvm.create_pass_builder(target(), llvm.PipelineTuningOptions(speed_level=2))
     builder.getModulePassManager().run(parsed, builder)
-    assembly = target().emit_assembly(parsed)
     result = llvm.create_mcjit_compiler(parsed, target())
     result.finalize_object()
-    return result, assembly
+    return result, parsed
 
 
 def compiled(name, lanes=4, bits=64, fma=True, names=NAMES):
@@ -98,14 +101,42 @@ def compiled(name, lanes=4, bits=64, fma=True, names=NAMES):
     return function
 
 
-# -- arguments --------------------------------------------------------------------------------------
+@cache
+def control_register():
+    """Function that sets SSE's control register to the number at an address."""
+    module = ir.Module()
+    module.triple = llvm.get_default_triple()
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
+    load = ir.Function(module, kind, "llvm.x86.sse.ldmxcsr")
+    function = ir.Function(module, kind, "set_register")
+    b = ir.IRBuilder(function.append_basic_block())
+    b.call(load, function.args)
+    b.ret_void()
+    code = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), target())
+    code.finalize_object()
+    return code, CFUNCTYPE(None, c_void_p)(code.get_function_address("set_register"))
+
+
+@contextmanager
+def denormals_are_zero():
+    """As XLA's threads have it, in which a kernel may run. x86 only."""
+    usual, flushing = c_uint32(0x1F80), c_uint32(0x9FC0)
+    _, set_register = control_register()
+    set_register(addressof(flushing))
+    try:
+        yield
+    finally:
+        set_register(addressof(usual))
+
+
+# -- arguments ------------------------------------------------------------
 
 SPECIAL = [0.0, 1.0, 0.5, 2.0, 3.0, 1e-310, 1e-40, 5e-324, 1e-45, np.inf, np.nan, 709.78, 745.13]
 SPECIAL += [88.7, 103.9, 1e22, 6381956970095103 * 2.0**797, np.finfo(np.float32).max]
 SPECIAL += [np.finfo(np.float64).max, np.finfo(np.float64).tiny, np.finfo(np.float32).tiny]
 USUAL = {"acosh": (1.0, 3.0), "log": (0.1, 3.0), "exp": (-750.0, 712.0), "exp2": (-1080.0, 1030.0)}
 USUAL |= {"sinh": (-712.0, 712.0), "cosh": (-712.0, 712.0), "logistic": (-750.0, 50.0)}
-USUAL |= {name: (-1e5, 1e5) for name in ("sin", "cos", "tan", "sincos")}
+USUAL |= dict.fromkeys(("sin", "cos", "tan", "sincos"), (-1e5, 1e5))
 USUAL |= {"erfc": (-6.0, 28.0)}
 
 
@@ -115,37 +146,48 @@ def everywhere(random, count, bits):
 
 
 def near_quarter_turns(random, count, bits):
-    """Numbers nearest to multiples of pi/2, as large as numbers are."""
-    turns = [random.integers(1, 2**53) << int(e) for e in random.integers(0, 960, count)]
-    turns = [int(t) >> 52 if bits == 64 else int(t) % 2**120 for t in turns]
-    return np.array([(t << TWO_OVER_PI_BITS) / TWO_OVER_PI for t in turns], DTYPES[bits])
+    """Numbers nearest to multiples of pi/2, from the first to 1e300 or 1e38."""
+    exponents = random.uniform(0, 996 if bits == 64 else 126, count)
+    turns = [int(2.0 ** (e % 1 + 52)) << int(e) >> 52 for e in exponents]
+    return np.array([(t << TWO_OVER_PI_BITS) / TWO_OVER_PI for t in turns])
 
 
 def arguments(name, bits, count, seed=0):
     """Lists of arguments for a function; each array has `count` numbers, a multiple of 8."""
-    random, dtype = np.random.default_rng(seed), DTYPES[bits]
-    scattered = lambda: random.normal(size=count) * 2.0 ** random.integers(-12, 5, count)  # noqa: E731
-    with np.errstate(over="ignore"):
-        signed = np.array([s * x for x in SPECIAL for s in (1.0, -1.0)], dtype)
+    with np.errstate(all="ignore"):
+        return [
+            [np.asarray(a).astype(DTYPES[bits]) for a in arrays]
+            for arrays in _argument_sets(name, bits, count, np.random.default_rng(seed))
+        ]
+
+
+def _argument_sets(name, bits, count, random):
+    def scattered():
+        return random.normal(size=count) * 2.0 ** random.integers(-12, 5, count)
+
+    signed = np.array([s * x for x in SPECIAL for s in (1.0, -1.0)])
     if name in TWO_ARGUMENTS:
-        pairs = [np.resize(part, count) for part in np.meshgrid(signed, signed)]
         x, y = everywhere(random, count, bits), everywhere(random, count, bits)
         near_one = 1.0 + random.normal(size=count) * 2.0 ** random.integers(-40, -1, count)
-        sets = [pairs, (x, y), (x, x * random.uniform(0.1, 3.0, count)), (scattered(), scattered())]
-        sets += [(abs(x), random.uniform(-2.0, 2.0, count)), (near_one, y)]
-        sets += [(scattered(), random.integers(-9, 9, count))]
-        sets += [(random.uniform(0.0, 3.0, count), random.uniform(-300.0, 300.0, count))]
+        yield [np.resize(part, count) for part in np.meshgrid(signed, signed)]
+        yield x, y
+        yield x, x * random.uniform(0.1, 3.0, count)
+        yield abs(x), random.uniform(-2.0, 2.0, count)
+        yield near_one, y
+        yield scattered(), scattered()
+        yield scattered(), random.integers(-9, 9, count)
+        yield random.uniform(0.0, 3.0, count), random.uniform(-300.0, 300.0, count)
     else:
-        sets = [(np.resize(signed, count),), (everywhere(random, count, bits),), (scattered(),)]
-        sets += [(random.uniform(*USUAL.get(name, (-1.0, 1.0)), count),)]
-        sets += [(random.uniform(-1.0, 1.0, count) + (name == "acosh"),)]
+        yield (np.resize(signed, count),)
+        yield (everywhere(random, count, bits),)
+        yield (scattered(),)
+        yield (random.uniform(*USUAL.get(name, (-1.0, 1.0)), count),)
+        yield (random.uniform(-1.0, 1.0, count) + (name == "acosh"),)
         if name in ("sin", "cos", "tan", "sincos"):
-            sets += [(near_quarter_turns(random, count, bits),)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        return [[np.asarray(a).astype(dtype) for a in arrays] for arrays in sets]
+            yield (near_quarter_turns(random, count, bits),)
 
 
-# -- errors -----------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------
 
 
 def logistic(x):
@@ -153,7 +195,46 @@ def logistic(x):
     return np.where(np.isnan(x), x, np.where(x < 0, e, 1) / (1 + e))
 
 
+def erfc_and_erf(x):
+    """(erfc x, erf |x|), by a series whose terms have one sign; beyond 1 by Laplace's fraction."""
+    a = np.abs(x)
+    near, far = np.minimum(a, 1), np.clip(a, 1, 1e3)
+    total = term = near
+    for k in range(1, 40):
+        term = term * 2 * near**2 / (2 * k + 1)
+        total = total + term
+    fraction = far
+    for k in range(400, 0, -1):
+        fraction = far + k / (2 * fraction)
+    root_pi = np.sqrt(4 * np.arctan(x.dtype.type(1)))
+    erf = 2 / root_pi * gauss(near) * total
+    beyond = gauss(far) / (fraction * root_pi)
+    above = np.where(a < 1, 1 - np.copysign(erf, x), np.where(x < 0, 2 - beyond, beyond))
+    return above, np.where(a < 1, erf, 1 - beyond)
+
+
+def gauss(x):
+    """e^(-x²) without the error of x²"""
+    head = np.round(x * 64) / 64
+    return np.exp(-(head**2)) * np.exp(-(x - head) * (x + head))
+
+
+def erf_inv(x):
+    """By Newton's steps from SciPy's value."""
+    a = np.abs(x)
+    y = special.erfinv(a.astype(np.float64)).astype(x.dtype)
+    y = np.where(np.isfinite(y), y, 6)
+    root_pi = np.sqrt(4 * np.arctan(x.dtype.type(1)))
+    for _ in range(2):
+        above, below = erfc_and_erf(y)
+        excess = np.where(a < 0.5, below - a, (1 - a) - above)
+        y = y - excess * root_pi / 2 / gauss(y)
+    return np.copysign(np.where(a < 1, y, np.where(a == 1, np.inf, np.nan)), x)
+
+
 RIGHT = {
+    "erf": lambda x: np.copysign(erfc_and_erf(x)[1], x), "erfc": lambda x: erfc_and_erf(x)[0],
+    "erf_inv": erf_inv,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "pow": np.power,
     "rem": np.fmod, "logistic": logistic, "sincos": lambda x: (np.sin(x), np.cos(x)),
@@ -162,7 +243,7 @@ RIGHT = {
 
 
 def errors(name, bits, results, inputs):
-    """Of each result, in units in the last place; infinite if NaN, infinity or a zero's sign differ."""
+    """In units in the last place; infinite where NaN, infinity or the sign of a zero differ."""
     long, dtype = LONG[bits], DTYPES[bits]
     with np.errstate(all="ignore"):
         right = RIGHT.get(name) or getattr(np, name)

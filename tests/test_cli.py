@@ -70,6 +70,12 @@ def test_the_cache_can_be_seen_and_cleared(cli, tmp_path, monkeypatch):
     assert cli("cache")[1] == f"{folder}: 0.0 MB of compiled programs\n"
 
 
+def test_the_package_runs_as_a_command():
+    command = [sys.executable, "-m", "mime", "-V"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (result.returncode, result.stdout) == (0, f"mime {mime.__version__}\n")
+
+
 def test_a_wrong_command_is_answered_without_a_traceback():
     result = run("cach")
     assert result.returncode == 2

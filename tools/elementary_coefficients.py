@@ -1,6 +1,6 @@
 """Derive the constants of `mime.native.elementary`, and write its `coefficients.py`.
 
-    python tools/elementary_coefficients.py
+    python tools/elementary_coefficients.py && ruff format src
 
 Every polynomial interpolates its function at the Chebyshev points of its interval, in 60 digits:
 the error is then within a small factor of the smallest one possible. Its degree is the least that
@@ -12,6 +12,7 @@ from decimal import Decimal, getcontext
 from fractions import Fraction
 from math import factorial
 from pathlib import Path
+from statistics import NormalDist
 
 FILE = Path(__file__).parent.parent / "src/mime/native/elementary/coefficients.py"
 DIGITS = {64: 53, 32: 24}
@@ -38,14 +39,13 @@ def series(term: Callable[[int], Fraction]) -> Callable[[Decimal], Decimal]:
     return value
 
 
-def arctangent(x: Fraction) -> Decimal:
-    return (
-        Decimal(x.numerator)
-        / x.denominator
-        * series(lambda k: Fraction((-1) ** k, 2 * k + 1))(
-            (Decimal(x.numerator) / x.denominator) ** 2
-        )
-    )
+def arctangent(x: Decimal) -> Decimal:
+    """For small x."""
+    return x * series(lambda k: Fraction((-1) ** k, 2 * k + 1))(x * x)
+
+
+PI = 16 * arctangent(Decimal(1) / 5) - 4 * arctangent(Decimal(1) / 239)
+ROOT_PI = PI.sqrt()
 
 
 def arcsine_term(k: int) -> Fraction:
@@ -53,6 +53,43 @@ def arcsine_term(k: int) -> Fraction:
     k += 1
     return Fraction(factorial(2 * k), 4**k * factorial(k) ** 2 * (2 * k + 1))
 
+
+def scaled_erfc(x: Decimal) -> Decimal:
+    """e^(x²) erfc x: by the series of erf, whose terms have one sign, or by Laplace's fraction."""
+    if x < 2:
+        total = term = x
+        k = 0
+        while term > Decimal("1e-55"):
+            k += 1
+            term *= 2 * x * x / (2 * k + 1)
+            total += term
+        return (x * x).exp() - 2 / ROOT_PI * total
+    fraction = x
+    for k in range(400, 0, -1):
+        fraction = x + Decimal(k) / 2 / fraction
+    return 1 / (fraction * ROOT_PI)
+
+
+def erfc_of_t(t: Decimal) -> Decimal:
+    """(1 + 2 x) e^(x²) erfc x,  t = (x - 3) / (x + 3)"""
+    x = 3 * (1 + t) / (1 - t)
+    return (1 + 2 * x) * scaled_erfc(x)
+
+
+def inverse_erf_of_w(w: Decimal) -> Decimal:
+    """y / x where erf y = x,  w = -log(1 - x²): by Newton, from a start of 15 digits"""
+    if w == 0:
+        return ROOT_PI / 2
+    e = (-w).exp()
+    x = (1 - e).sqrt()
+    y = Decimal(-NormalDist().inv_cdf(float(e / (1 + x)) / 2) / 2**0.5)
+    for _ in range(3):
+        y += (scaled_erfc(y) - e / (1 + x) * (y * y).exp()) * ROOT_PI / 2
+    return y / x
+
+
+cosine_series = series(lambda k: Fraction((-1) ** k, factorial(2 * k)))
+erf_series = series(lambda k: Fraction((-1) ** k, factorial(k) * (2 * k + 1)))
 
 POLYNOMIALS: dict[str, tuple[Callable[[Decimal], Decimal], str, str, str]] = {
     # name: (function, interval, largest size beside the function that it completes)
@@ -71,23 +108,26 @@ POLYNOMIALS: dict[str, tuple[Callable[[Decimal], Decimal], str, str, str]] = {
     "ASIN": (series(arcsine_term), "0", "0.25", "0.25"),
     # cbrt m, to half the digits: Newton's step brings the other half
     "CBRT": (lambda x: x ** (Decimal(1) / 3), "0.7071", "1.4143", "half"),
+    # erf x = x + x E(x²);  x <= 0.65
+    "ERF": (lambda z: 2 / ROOT_PI * erf_series(z) - 1, "0", "0.4226", "1"),
+    # erfc x = e^(-x²) F(t) / (1 + 2 x);  0.65 <= x <= 28
+    "ERFC": (erfc_of_t, "-0.644", "0.807", "1"),
+    # erf_inv x = x V(w - 3.125) for w = -log(1 - x²) <= 6.25, and x U(sqrt(w) - 4.3) beyond,
+    # to half the digits: Newton's step brings the other half
+    "ERF_INV": (lambda v: inverse_erf_of_w(v + Decimal("3.125")), "-3.125", "3.125", "half"),
+    "ERF_INV_FAR": (lambda v: inverse_erf_of_w((v + Decimal("4.3")) ** 2), "-1.81", "1.75", "half"),
 }
 
 
+IN_TWO_PARTS = ("ERFC",)
+"""Polynomials whose constant coefficient is given with twice the digits too."""
+
+
 def chebyshev_points(count: int, low: Decimal, high: Decimal) -> list[Decimal]:
+    """Where a polynomial that interpolates errs least."""
     middle, half = (low + high) / 2, (high - low) / 2
     angles = ((2 * i + 1) * PI / (2 * count) for i in range(count))
-    return [middle + half * cosine(angle) for angle in angles]
-
-
-cosine_series = series(lambda k: Fraction((-1) ** k, factorial(2 * k)))
-
-
-def cosine(x: Decimal) -> Decimal:
-    return cosine_series(x * x)
-
-
-PI = 16 * arctangent(Fraction(1, 5)) - 4 * arctangent(Fraction(1, 239))
+    return [middle + half * cosine_series(angle * angle) for angle in angles]
 
 
 def interpolation(points: list[Decimal], values: list[Decimal]) -> list[Decimal]:
@@ -106,6 +146,7 @@ def interpolation(points: list[Decimal], values: list[Decimal]) -> list[Decimal]
 
 
 def horner(coefficients: Iterable[Decimal], x: Decimal) -> Decimal:
+    """Value of a polynomial."""
     total = Decimal(0)
     for c in reversed(list(coefficients)):
         total = total * x + c
@@ -150,6 +191,7 @@ def parts(x: Decimal, counts: Iterable[int]) -> list[float]:
 
 
 def constants(bits: int) -> dict[str, list[float]]:
+    """All that the functions of numbers of `bits` need."""
     p = DIGITS[bits]
     exponent_digits = 11 if bits == 64 else 8
     ln2 = Decimal(2).ln()
@@ -158,11 +200,13 @@ def constants(bits: int) -> dict[str, list[float]]:
         "QUARTER_PI": parts(PI / 4, [p - 3, p]),  # 1 to 4 times the first is exact
         "LN2": parts(ln2, [p - exponent_digits, p]),  # times an exponent, the first is exact
         "LN2_FULL": parts(ln2, [p, p]),
-        "INVERSE_LN2": parts(1 / ln2, [p, p]),
+        "INVERSE_LN2": parts(1 / ln2, [p]),
         "ONE_THIRD": parts(Decimal(1) / 3, [p, p]),
         "ONE_FIFTH": parts(Decimal(1) / 5, [p, p]),
     }
-    return result | {name: [digits(c, p) for c in polynomial(name, bits)] for name in POLYNOMIALS}
+    exact = {name: polynomial(name, bits) for name in POLYNOMIALS}
+    result |= {f"{name}_0": parts(exact[name][0], [p, p]) for name in IN_TWO_PARTS}
+    return result | {name: [digits(c, p) for c in exact[name]] for name in POLYNOMIALS}
 
 
 def two_over_pi(bits: int) -> int:
@@ -182,6 +226,7 @@ def two_over_pi(bits: int) -> int:
 
 
 def text() -> str:
+    """The file."""
     lines = [
         '"""Constants of the elementary functions, by bits of a number.',
         "",
@@ -193,9 +238,9 @@ def text() -> str:
     for name in tables[64]:
         lines.append(f"{name} = {{")
         for bits, table in tables.items():
-            lines.append(f"    {bits}: (")
-            lines += [f"        {c!r}," for c in table[name]]
-            lines.append("    ),")
+            values = table[name]
+            single = len(values) == 1
+            lines.append(f"    {bits}: {values[0] if single else tuple(values)},")
         lines.append("}")
     lines.append(f"TWO_OVER_PI_BITS = {TWO_OVER_PI_BITS}")
     digits = f"{two_over_pi(TWO_OVER_PI_BITS):X}"

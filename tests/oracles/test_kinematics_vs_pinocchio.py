@@ -9,7 +9,7 @@ table.
 """
 
 import dataclasses
-from functools import partial
+import sys
 from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,9 +21,10 @@ import pinocchio as pin
 import pytest
 
 import mime.control.kinematics as kin
-from compiling import QUICK
-from mime.control.kinematics.forward_dynamics import DynamicsInputs, by_articulated_bodies
-from mime.control.kinematics.recursion import UNROLLED_TORQUES
+
+# The package has functions of the same names.
+forward_dynamics = sys.modules["mime.control.kinematics.forward_dynamics"]
+recursion = sys.modules["mime.control.kinematics.recursion"]
 
 GRAVITY = np.array([0.3, -0.2, -9.81])  # tilted: no axis is parallel to it by accident
 # Both sides sum some hundred products in double precision (1e-16 each, and up to 1e3 of
@@ -306,11 +307,11 @@ def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
 
 # An arm, four legs, a lift under an arm and a head.
 @pytest.mark.parametrize("name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand"])
-def test_articulated_bodies_agree_on_real_robots(name):
-    check_articulated_bodies(load(name))
+def test_articulated_bodies_agree_on_real_robots(name, monkeypatch):
+    check_articulated_bodies(load(name), monkeypatch)
 
 
-def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path):
+def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     parts = ['<robot name="snake"><link name="l0"/>']
     for i in range(1, 31):
@@ -325,57 +326,49 @@ def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path):
         )
     path = tmp_path / "snake.urdf"
     path.write_text("".join(parts) + "</robot>")
-    check_articulated_bodies(kin.parse_urdf(path))
+    check_articulated_bodies(kin.parse_urdf(path), monkeypatch)
 
 
-def check_articulated_bodies(tree):
+def check_articulated_bodies(tree, monkeypatch):
+    monkeypatch.setattr(
+        forward_dynamics, "articulated_bodies_are_fewer_operations", lambda tree: True
+    )
     reference, n = Reference(tree), tree.num_joints
     rng = np.random.default_rng(4)
-    compiled = jax.jit(
-        lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args, GRAVITY, F_ext, None))[0],
-        compiler_options=QUICK,
-    )
     qd, tau = 10.0 * rng.normal(size=(2, n))
     F_ext = 10.0 * rng.normal(size=(tree.num_links, 6))
     for q in configurations(tree).values():
         theirs = reference.forward_dynamics(q, qd, tau, F_ext)
         allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(reference.mass_matrix(q)))
-        assert error(compiled(*map(jnp.asarray, (q, qd, tau))), theirs) < allowed
+        assert error(kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext), theirs) < allowed
 
 
 # A humanoid of 29 joints in five runs; wheels, a lift that slides, a head, an arm and a hand.
 @pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago"])
-def test_a_branching_tree_in_loops_agrees(name):
+def test_a_branching_tree_in_loops_agrees(name, monkeypatch):
+    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
     tree = load(name)
     reference, n = Reference(tree), tree.num_joints
-    assert n == tree.num_links > UNROLLED_TORQUES
     rng = np.random.default_rng(5)
+    q, tip = configurations(tree)["random 1"], n - 1
     qd, qdd, tau = 10.0 * rng.normal(size=(3, n))
     F_ext = 10.0 * rng.normal(size=(n, 6))
-    tips = [n - 1, n // 2, 0]
-
-    @partial(jax.jit, compiler_options=QUICK)
-    def compiled(q, qd, qdd, tau, F_ext):
-        return {
-            "fk": kin.joint_to_world_transforms(tree, q),
-            "jacobians": [kin.frame_jacobian(tree, q, tip) for tip in tips],
-            "rates": [kin.frame_jacobian_dot_qd_at(tree, q, qd, tree.link_names[i]) for i in tips],
-            "mass": kin.mass_matrix(tree, q),
-            "inverse": kin.rnea(tree, q, qd, qdd, GRAVITY, F_ext),
-            "forward": kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext),
-        }
-
-    for q in configurations(tree).values():
-        found = compiled(*map(jnp.asarray, (q, qd, qdd, tau, F_ext)))
-        frames = dict(zip(tree.frame_names, reference.frame_transforms(q), strict=True))
-        assert error(found["fk"], np.array([frames[x] for x in tree.link_names])) < RTOL
-        for tip, J, rate in zip(tips, found["jacobians"], found["rates"], strict=True):
-            assert error(J, reference.link_jacobian(q, tip)) < RTOL
-            assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, tip))) < RTOL * qd @ qd
-        M = reference.mass_matrix(q)
-        np.testing.assert_array_equal(found["mass"], found["mass"].T)
-        assert error(found["mass"], M) < RTOL
-        assert error(found["inverse"], reference.rnea(q, qd, qdd, F_ext)) < RTOL
-        allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(M))
-        theirs = reference.forward_dynamics(q, qd, tau, F_ext)
-        assert error(found["forward"], theirs) < allowed
+    x, v, a, t, F = map(jnp.asarray, (q, qd, qdd, tau, F_ext))
+    assert isinstance(recursion.walk(tree, x), recursion.Loops)
+    with jax.disable_jit():  # operation by operation, which saves a minute of compilation
+        frames = kin.joint_to_world_transforms(tree, x)
+        jacobian = kin.frame_jacobian(tree, x, tip)
+        rate = kin.frame_jacobian_dot_qd_at(tree, x, v, tree.link_names[tip])
+        mass = kin.mass_matrix(tree, x)
+        inverse = kin.rnea(tree, x, v, a, GRAVITY, F)
+        forward = kin.forward_dynamics(tree, x, v, t, GRAVITY, F)
+    named = dict(zip(tree.frame_names, reference.frame_transforms(q), strict=True))
+    assert error(frames, np.array([named[x] for x in tree.link_names])) < RTOL
+    assert error(jacobian, reference.link_jacobian(q, tip)) < RTOL
+    assert np.max(np.abs(rate - reference.origin_acceleration(q, qd, tip))) < RTOL * qd @ qd
+    np.testing.assert_array_equal(mass, mass.T)
+    M = reference.mass_matrix(q)
+    assert error(mass, M) < RTOL
+    assert error(inverse, reference.rnea(q, qd, qdd, F_ext)) < RTOL
+    allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(M))
+    assert error(forward, reference.forward_dynamics(q, qd, tau, F_ext)) < allowed

@@ -12,6 +12,7 @@ SOURCE = Path(mime.__file__).parents[1]
 STOREYS = [
     {"_text", "_files"},
     {"xla"},
+    {"native"},
     {"core"},
     {"running", "models"},
     {"control"},
@@ -22,6 +23,7 @@ STOREYS = [
     {"verification"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 """From the ground up. A room imports from itself and from lower storeys, lazily or not."""
 HEIGHT = {room: height for height, rooms in enumerate(STOREYS) for room in rooms}

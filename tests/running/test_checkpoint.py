@@ -292,3 +292,6 @@ def test_a_full_disk_pauses_checkpoints_and_the_run_goes_on(tmp_path, monkeypatc
 def test_a_checkpoint_error_pickles_to_itself():
     error = pickle.loads(pickle.dumps(CheckpointError("damaged", "what", "advice")))
     assert (error.reason, str(error)) == ("damaged", "what; advice")
+    long = CheckpointError("damaged", "what" * 10_000, "delete it")
+    assert str(long).endswith("; delete it")
+    assert len(str(long)) < 2000

@@ -9,7 +9,9 @@ import pytest
 from elements import Rotor
 from mime import (
     GraphManager,
+    JointPDNode,
     LimitError,
+    Limits,
     LimitWarning,
     MotorNode,
     RobotArmNode,
@@ -79,6 +81,31 @@ def test_a_velocity_limit_is_seen():
     assert run.warnings[0].what == "velocity"
 
 
+def held(goal):
+    """An arm that is told to go to one pose; two steps, which is when a goal is seen."""
+    graph = GraphManager()
+    graph.add_node(JointPDNode("pd", 1e-3, TREE, kp=1.0, kd=0.1))
+    graph.add_external_input("pd", "desired_joint_angles")
+    return graph.compile().run(steps=2, inputs={"pd": {"desired_joint_angles": goal}})
+
+
+def test_a_goal_outside_the_joint_limits_is_named_with_what_it_is_in_degrees():
+    low, high = (float(x) for x in TREE.joint_limits[1])
+    with pytest.warns(LimitWarning, match="If -90 is in degrees, write -1.5708 rad") as caught:
+        run = held([0.0, -90.0, high + 0.01])
+    assert len(caught) == 1
+    assert [(w.node, w.what, w.entry, w.value, w.limit) for w in run.warnings] == [
+        ("pd", "desired angle", f"joint {JOINT!r}", -90.0, low),
+        ("pd", "desired angle", f"joint {TREE.joint_names[2]!r}", high + 0.01, high),
+    ]
+
+
+def test_a_goal_at_its_limit_is_none_beyond_it():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        held(TREE.joint_limits[:, 1] + 1e-9)
+
+
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")
 def test_a_batch_tells_the_members_apart():
     inputs = np.stack([torques(size)["arm"]["commanded_joint_torques"] for size in (0.01, 1.2, 2)])
@@ -110,6 +137,37 @@ def test_a_batch_in_lanes_sees_a_winding_that_is_too_hot():
     hot = np.flatnonzero(single["m"]["winding_temperature"] > 80.0)
     assert alone.time_s == pytest.approx(single.time[hot[0]])
     assert alone.value == pytest.approx(single["m"]["winding_temperature"].max())
+
+
+MOTOR = {"inertia_kg_m2": 1e-4, "kt_n_m_per_a": 0.05, "r_ohm": 1.0, "l_henry": 1e-3}
+
+
+def motor(mode, **options):
+    graph = GraphManager()
+    graph.add_node(MotorNode("m", 1e-4, **MOTOR, damping_n_m_s=5e-4, command_mode=mode, **options))
+    graph.add_external_input("m", f"commanded_{mode}")
+    return graph.compile()
+
+
+@pytest.mark.parametrize(("mode", "command"), [("voltage", 6.0), ("torque", 0.15)])
+def test_a_current_beyond_the_rated_one_is_seen(mode, command):
+    """6 V at 1 Ω, or 0.15 N·m at 0.05 N·m/A: 3 A and more in some step, rated 2 A."""
+    inputs = {"m": {f"commanded_{mode}": command}}
+    with pytest.warns(LimitWarning, match="the current reaches .* A, its limit is 2 A"):
+        run = motor(mode, rated_current_a=2.0).run(steps=100, inputs=inputs)
+    (found,) = run.warnings
+    current = run["m"]["motor_torque"] / MOTOR["kt_n_m_per_a"]
+    assert found.value == pytest.approx(current.max())
+    assert found.time_s == pytest.approx(run.time[np.argmax(current > 2.0)])
+
+
+@pytest.mark.parametrize(("mode", "command"), [("voltage", 6.0), ("torque", 0.15)])
+def test_a_drive_that_clips_the_current_keeps_the_motor_within_its_rating(mode, command):
+    """The guide says so: clipping is no warning, and what is recorded is the clipped current."""
+    clipped = motor(mode, rated_current_a=2.0, limits=Limits(current_a=2.0))
+    run = clipped.run(steps=100, inputs={"m": {f"commanded_{mode}": command}}, strict=True)
+    assert run.warnings == ()
+    assert run["m"]["motor_torque"].max() == pytest.approx(2.0 * MOTOR["kt_n_m_per_a"])
 
 
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")
@@ -154,11 +212,13 @@ def test_a_rollout_is_not_watched():
     assert jax.tree.leaves(state.seen) == []
 
 
-def test_the_report_of_a_run_names_what_went_beyond(tmp_path):
+@pytest.mark.filterwarnings("default::mime.LimitWarning")
+def test_the_terminal_and_the_report_name_what_went_beyond(tmp_path, capsys):
     fast = "simulation.initial_state.arm.joint_velocities=[12.0, 0.0, 0.0]"
     short = ("--set", "simulation.duration=0.05", "--set", fast)
     with pytest.raises(SystemExit):  # the scenario's figures are those of its own start
         main(["run", "arm_3link_pd", *short, "--out", str(tmp_path)])
+    assert "warning: arm: the velocity of joint" in capsys.readouterr().err
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Beyond their limits" in page
     assert "velocity joint" in page

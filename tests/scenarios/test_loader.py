@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from mime import Gear, GraphManager
+from mime import Gear, GraphManager, InputError
 from mime.models import model_path
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import MotorNode
@@ -182,6 +182,17 @@ def test_an_override_changes_a_parameter_and_a_simulation_key(write):
     assert scenario.simulation.nodes["rotor"].integrator == "exact"
     assert scenario.steps == 200
     assert scenario.inputs["rotor"]["commanded_voltage"] == 1.0
+
+
+def test_a_bundled_scenario_is_loaded_by_its_name():
+    assert load_scenario("motor_step").file == bundled_scenarios()["motor_step"]
+
+
+def test_figures_of_a_batch_are_refused_with_where_its_numbers_are():
+    scenario = load_scenario("motor_step")
+    batch = scenario.simulation.run_batch(steps=1, inputs=scenario.inputs, batch_size=2)
+    with pytest.raises(InputError, match=r"of one run, got a batch of 2\. Take its arrays"):
+        scenario.figures(batch)
 
 
 DATASHEET = """

@@ -99,7 +99,7 @@ def _show_assembly(name: str) -> None:
 def _keys(model: "type[BaseModel]", prefix: str = "") -> list[tuple[str, str, str]]:
     """Key, default and meaning of all keys; those of a table within as `table.key`."""
     from mime.reporting.numbers import number
-    from mime.scenarios.tables import inner_model
+    from mime.scenarios.validation import inner_model
 
     found = []
     for key, field in model.model_fields.items():

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from mime.control.positive_definite import solve
+
 MOST_PIVOTS = 64
 """Least-index pivoting ends by itself; states of up to 12 stops were seen to take 20 pivots."""
 
@@ -28,7 +30,7 @@ def velocities_after_blow(
     H is what resists a change of velocity (the mass matrix) and must be positive definite; rows of
     J that are touched must be independent.
     """
-    response = _solve(H, J.T)  # column i: what a unit push of stop i does to the velocities
+    response = solve(H, J.T)  # column i: what a unit push of stop i does to the velocities
     pushes = complementary_impulses(J @ response, J @ v, touching)
     return v + (1.0 + restitution) * response @ pushes
 
@@ -75,15 +77,4 @@ def _impulses(A: Array, b: Array, pushing: Array) -> Array:
     """A_PP λ_P = -b_P for the pushing rows P, 0 elsewhere."""
     both = pushing[:, None] & pushing[None, :]
     system = jnp.where(both, A, jnp.eye(A.shape[0], dtype=A.dtype))
-    return _solve(system, jnp.where(pushing, -b, 0)[:, None])[:, 0]
-
-
-def _solve(A: Array, B: Array) -> Array:
-    """A⁻¹ B for a positive definite A, by Gauss and Jordan; needs no pivots then."""
-    n = A.shape[0]
-
-    def eliminate(k: Array, rows: Array) -> Array:
-        row = rows[k] / rows[k, k]
-        return (rows - jnp.outer(rows[:, k], row)).at[k].set(row)
-
-    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([A, B], 1))[:, n:]
+    return solve(system, jnp.where(pushing, -b, 0)[:, None])[:, 0]

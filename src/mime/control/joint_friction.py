@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mime.control.positive_definite import solve
+
 SWEEPS = 30
 """Sweeps of coordinate descent. They only have to find *which* joints stick; the rest is solved."""
 
@@ -37,7 +39,7 @@ def coulomb_step(
     both = slips[:, None] & slips[None, :]
     A = jnp.where(both, H, jnp.eye(n, dtype=H.dtype))
     b = jnp.where(slips, p - impulse * jnp.sign(found), 0)
-    return jnp.where(slips, jnp.linalg.solve(A, b), 0)
+    return jnp.where(slips, solve(A, b[:, None])[:, 0], 0)
 
 
 def _soft(x: Array, threshold: Array) -> Array:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mime._text import nearest, quoted
 from mime.control.inverse_kinematics import IKResult, solve_ik
+from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, frame_pose
 from mime.control.s_curve import Number, SCurve, s_curve
 from mime.control.spline import second_derivatives, spline_at
@@ -164,6 +165,8 @@ def tool_path(
     if q.shape != (tree.num_joints,):
         expected = f"must be {tree.num_joints} joint angles"
         raise _refusal("posture_rad", message=f"{expected}, got {posture_rad!r}")
+    if problems := list(limit_problems(tree, q, ("posture_rad",))):
+        raise ParameterError("", problems)
     offset = np.asarray(end_effector_offset_in_link, dtype=float)
     base = np.asarray(base_pose_world, dtype=float)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from mime._text import nearest, quoted
 from mime.core.arguments import mapping, numbers
-from mime.core.parameters import NamedEntries, Parameterised
+from mime.core.parameters import NamedEntries, Parameterised, declared
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
 
@@ -90,7 +90,8 @@ def find(node: Parameterised, address: str) -> Leaf:
         if part not in names:
             absent = f"no {parts[count - 1][0]}" if target is None else f"no parameter {part!r}"
             _refuse(node, address, absent, part, names)
-        spec = target.parameter_specs().get(part) if isinstance(target, Parameterised) else None
+        is_module = isinstance(target, eqx.Module)
+        spec = declared(type(target), "parameter").get(part) if is_module else None
         target = getattr(target, part)
     if not isinstance(target, jax.Array | np.ndarray | None):
         _refuse(node, address, f"no number at {address!r}", "", _names(target))

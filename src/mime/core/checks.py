@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mime._text import nearest, quoted
+from mime.core.goals import foreseen_problems
 from mime.core.node import Node
 from mime.core.problem import GraphError, Problem
 from mime.core.spec import Input, Output
@@ -45,6 +46,8 @@ def check(
     timestep, periods, rate_problems = _rates(nodes)
     schedule, cycle_problems = _schedule(sorted(by_name), sound, groups)
     problems += [*rate_problems, *_group_rates(groups, periods), *cycle_problems]
+    if not problems:
+        problems += foreseen_problems(by_name, sound)
     if problems:
         raise GraphError(problems)
     periods_by_name = tuple(sorted(periods.items()))

@@ -6,6 +6,7 @@ no node has a monitor, nothing of this is in the program.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ class Monitor:
     """In words: "velocity"."""
     entries: tuple[str, ...] = ()
     """What each of the n values belongs to: "joint 'elbow'"; nothing for a scalar."""
+    sign: int = 1
+    """-1 for a lower limit: `read` and `limit` are then minus what is told."""
 
 
 class Seen(NamedTuple):
@@ -62,9 +65,13 @@ class LimitExceeded:
     def __str__(self) -> str:
         where = f" of {self.entry}" if self.entry else ""
         who = "" if self.member is None else f"member {self.member}: "
+        meant = math.radians(self.value)
+        turns = self.unit == "rad" and abs(self.value) > 2 * math.pi
+        degrees = f". If {self.value:g} is in degrees, write {meant:.5g} rad" if turns else ""
         return (
             f"{who}{self.node}: the {self.what}{where} reaches {self.value:.4g} {self.unit}, its "
             f"limit is {self.limit:.4g} {self.unit}; first beyond it at t = {self.time_s:g} s"
+            f"{degrees}"
         )
 
 
@@ -121,8 +128,8 @@ def exceeded(
                     name,
                     monitor.what,
                     monitor.entries[i] if monitor.entries else "",
-                    float(peak[member, i]),
-                    float(limits[i]),
+                    monitor.sign * float(peak[member, i]),
+                    monitor.sign * float(limits[i]),
                     monitor.unit,
                     float(first[member, i]) * timestep,
                     None if single else int(member),

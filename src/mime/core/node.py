@@ -1,6 +1,7 @@
 """What a node is: a frozen value with physical parameters, typed inputs and outputs, and a step."""
 
 from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
@@ -17,7 +18,7 @@ from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
-from mime.native.folding import jit_folding
+from mime.native.folding import MOST_PROGRAMS, jit_folding, split
 
 if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both
     Scalar: TypeAlias = Any
@@ -90,8 +91,19 @@ class Node(Parameterised):
         return self.state_fields()
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """What is wrong with fields of a state to start from; override it. Skip traced values."""
+        """What is wrong with fields of a state to start from or go to; override it.
+
+        A field has its shape, or that of many states with their axes in front. Skip traced values.
+        """
         yield from ()
+
+    def goal_inputs(self) -> Mapping[str, str]:
+        """Inputs that say where another input should go: `{"desired_angle": "measured_angle"}`."""
+        return {}
+
+    def foreseen_fluxes(self) -> Mapping[str, str]:
+        """Fluxes that will pass through all rows of a parameter: `{"target": "waypoints"}`."""
+        return {}
 
     def monitors(self) -> Mapping[str, Monitor]:
         """Values that should stay within limits, by name; a run says which of them did not."""
@@ -225,15 +237,44 @@ class _CompiledMethod:
             )
             return {name: _settle(value, state.get(name)) for name, value in result.items()}
 
-        self.traced = traced
+        self._traced = traced
         self._compiled = jit_folding(traced)
+        self._known: OrderedDict[Any, Any] = OrderedDict()
         update_wrapper(self, method)
+
+    def traced(self, node: "Node", state: State, inputs: Values, dt: float | Scalar) -> State:
+        """The method inside of a larger program: traced once for all nodes of one class, with the
+        same options and shapes. The program then calls one function for all of them.
+        """
+        constants, variables = split(_nameless(node))
+        key = (constants, dt)
+        try:
+            known = self._known.get(key)
+        except TypeError:  # dt is traced
+            return self._traced(node, state, inputs, dt)
+        if known is None:
+
+            def once(variables: list[Any], state: State, inputs: Values) -> State:
+                return self._traced(constants.merge(variables), state, inputs, dt)
+
+            known = self._known[key] = jax.jit(once)
+            if len(self._known) > MOST_PROGRAMS:
+                self._known.popitem(last=False)
+        return known(variables, state, dict(inputs))
 
     def __get__(self, node: "Node | None", owner: type) -> Callable[..., State]:
         return self if node is None else partial(self._compiled, node)
 
     def __call__(self, node: "Node", *args: Any) -> State:
         return self._compiled(node, *args)
+
+
+def _nameless(node: "Node") -> "Node":
+    """The node without what tells it from others of its kind."""
+    copy = object.__new__(type(node))
+    for name, value in vars(node).items():
+        object.__setattr__(copy, name, "" if name == "name" else value)
+    return copy
 
 
 def _float_of(state: State) -> Any:

@@ -37,19 +37,19 @@ class Parameterised(eqx.Module):
     @cache
     def parameter_specs(cls) -> dict[str, ParameterSpec]:
         """Unit, range and meaning of every declared parameter, by name."""
-        return _declared(cls, "parameter")
+        return declared(cls, "parameter")
 
     @classmethod
     @cache
     def effect_types(cls) -> dict[str, tuple[type["Effect"], ...]]:
         """The kinds of effect that each field declared by `effect` takes, by name."""
-        return _declared(cls, "effect")
+        return declared(cls, "effect")
 
     @classmethod
     @cache
     def option_choices(cls) -> dict[str, tuple[Any, ...]]:
         """What each option declared with `choices` can be, by name."""
-        return _declared(cls, "choices")
+        return declared(cls, "choices")
 
     @property
     def label(self) -> str:
@@ -105,7 +105,8 @@ def known(*values: Any) -> bool:
     return not any(isinstance(value, jax.core.Tracer) for value in values)
 
 
-def _declared(cls: type, kind: str) -> dict[str, Any]:
+def declared(cls: type, kind: str) -> dict[str, Any]:
+    """What the fields of a class declare of a kind (`parameter`, `effect`, ...), by name."""
     fields = dataclasses.fields(cls)
     return {field.name: field.metadata[kind] for field in fields if kind in field.metadata}
 

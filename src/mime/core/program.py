@@ -15,11 +15,21 @@ from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import split_addresses
 from mime.core.arguments import mapping, numbers, whole
 from mime.core.coupling import CouplingReport
+from mime.core.goals import foreseen_problems, goal_problems
 from mime.core.node import Node, State, traced_fluxes
 from mime.core.parameters import known
-from mime.core.problem import InputError
+from mime.core.problem import InputError, ParameterError
 from mime.core.recorder import Outputs, Recorded, Selection, StepResult, recorder, select
-from mime.core.signals import Inputs, Signals, as_float_array, declared, sample, to_signals
+from mime.core.signals import (
+    Constant,
+    Inputs,
+    Series,
+    Signals,
+    as_float_array,
+    declared,
+    sample,
+    to_signals,
+)
 from mime.core.spec import Input
 from mime.core.step import SimulationState, advance, gather
 from mime.core.wiring import CouplingGroup, Wiring
@@ -78,14 +88,17 @@ class Program(eqx.Module):
         nodes = self.nodes | {
             name: self.nodes[name].with_params(**values) for name, values in changed.items()
         }
-        return dataclasses.replace(self, nodes=self.wiring.derive(nodes, changed))
+        nodes = self.wiring.derive(nodes, changed)
+        if problems := list(foreseen_problems(nodes, self.wiring.edges)):
+            raise ParameterError("parameters", problems)
+        return dataclasses.replace(self, nodes=nodes)
 
     def init_state(self, initial: Mapping[str, Mapping[str, Any]] | None = None) -> SimulationState:
         """The state before the first step; `{"rotor": {"angle": 1.0}}` overrides single fields.
 
         Held fluxes start as those of the initial states, evaluated along the same-step edges.
         """
-        return _init_state(self, self._checked_initial(initial))
+        return _init_state(self, self.checked_initial(initial))
 
     def step(
         self, state: SimulationState, inputs: Mapping[str, Mapping[str, Any]] | None = None
@@ -139,15 +152,27 @@ class Program(eqx.Module):
 
     def signals(self, inputs: Inputs | None, steps: int) -> Signals:
         """The external inputs of a run of `steps` steps, checked."""
-        return to_signals(inputs, self.wiring.external, self.input_specs(), steps)
+        signals = to_signals(inputs, self.wiring.external, self.input_specs(), steps)
+        for node, fields in signals.items():
+            for field, signal in fields.items():
+                if isinstance(signal, Constant | Series):
+                    self.check_goal(node, field, *jax.tree.leaves(signal))
+        return signals
+
+    def check_goal(self, node: str, field: str, values: Any, whose: str = "") -> None:
+        """Refuse a goal (any axes in front) that what it is meant for cannot reach."""
+        for problem in goal_problems(self.nodes, self.wiring.edges, node, field, values):
+            words = f"input {node}.{field}{whose} {problem.words}"
+            raise InputError(words, place=("input", node, field))
 
     def select(self, record: Recorded) -> Selection:
         """What a run records, checked: by default all fluxes and observable states."""
         return select(self.nodes, [group.name for group in self.wiring.groups], record)
 
-    def _checked_initial(
+    def checked_initial(
         self, initial: Mapping[str, Mapping[str, Any]] | None
     ) -> dict[str, dict[str, Any]]:
+        """Fields of a state to start from, with the names, shapes and values that nodes take."""
         form = "{'node': {'field': value}}"
         for node, fields in mapping("initial_state", initial, form).items():
             mapping(f"initial_state[{node!r}]", fields, "{'field': value}")

@@ -1,5 +1,6 @@
 """Functions that run as machine code where that is possible: called directly, or inside of JAX."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,27 @@ from mime.native.machine import why_off
 from mime.native.primitive import bind
 
 
+class _Depth(threading.local):
+    depth = 0
+
+
+_now = _Depth()
+
+
+def tracing_a_kernel() -> bool:
+    """True while a function is traced that will be one kernel."""
+    return _now.depth > 0
+
+
 class Traced:
     """A function for arguments of one kind: its kernel, and how its results are arranged."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]):
-        self.closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+        _now.depth += 1
+        try:
+            self.closed, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+        finally:
+            _now.depth -= 1
         self.out_tree = jax.tree.structure(shape)
         self.outer = [x for x in self.closed.consts if isinstance(x, jax.core.Tracer)]
         self.kernel = Kernel(self._pure())
@@ -32,10 +49,10 @@ class Traced:
             return ClosedJaxpr(jaxpr, [_number(x) for x in consts])
         moved = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if outer]
         kept = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if not outer]
-        pure = jaxpr.replace(
-            constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=None
+        pure = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=None)
+        return ClosedJaxpr(
+            pure, [_number(x) for x, o in zip(consts, is_outer, strict=True) if not o]
         )
-        return ClosedJaxpr(pure, [_number(x) for x, o in zip(consts, is_outer, strict=True) if not o])
 
     def inside_jax(self, leaves: list[Any]) -> Any:
         """The results for traced arguments."""

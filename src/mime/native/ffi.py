@@ -1,4 +1,4 @@
-"""Kernels as functions that XLA and Python call: `handler.ll` and `kernels.ll`, with this their door.
+"""The door to all kernels, for XLA and for Python. (Behind it: `handler.ll` and `kernels.ll`.)
 
     void kernel(void** args, void** results, void* workspace, long first, long last, long members)
 
@@ -190,7 +190,8 @@ def _make_door() -> _Door:
     }
     code = compile_ir(_ir(), [*stages, *types, *functions])
     capsules = {name: _capsule(code.address(name)) for name in (*stages, *types)}
-    jax.ffi.register_ffi_type(TARGET, {name: capsules[name] for name in types}, platform="cpu")
+    type_id, type_info = capsules["type_id"], capsules["type_info"]
+    jax.ffi.register_ffi_type(TARGET, {"type_id": type_id, "type_info": type_info}, platform="cpu")
     jax.ffi.register_ffi_target(TARGET, {name: capsules[name] for name in stages}, platform="cpu")
     called = {name: kind(code.address(name)) for name, kind in functions.items()}
     return _Door(**called, code=code)
@@ -226,7 +227,7 @@ def _retire(record: _Record, keepalive: Any) -> None:
 
 
 def _reap() -> None:
-    """Drop the retired kernels that no executable holds. (A collection may interrupt it anywhere.)"""
+    """Drop the retired kernels that no executable holds. (A collection may interrupt this.)"""
     for _ in range(len(_retired)):
         try:
             record, keepalive = _retired.popleft()

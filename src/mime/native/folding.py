@@ -45,6 +45,11 @@ class Constants:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constants) and self._key == other._key
 
+    def copy(self) -> "Constants":
+        """The same constants in arrays of their own; what was one array stays one."""
+        own = {id(leaf): None if leaf is None else leaf.copy() for leaf in self.leaves}
+        return Constants(self.treedef, tuple(own[id(leaf)] for leaf in self.leaves))
+
     def merge(self, variables: list[Any]) -> Any:
         """The pytree again, with `variables` where a leaf was not a constant."""
         rest = iter(variables)
@@ -86,8 +91,12 @@ class Folding:
         return _programs.of(self, constants), variables
 
     def jit(self, constants: Constants) -> Any:
-        """The jitted function of one structure."""
-        function = self._function
+        """The jitted function of one structure in one precision, with constants of its own.
+
+        JAX knows a NumPy constant by its identity, and lowers one that it has met in the other
+        precision with the wrong type. A copy also stays what it is when its owner writes into it.
+        """
+        function, constants = self._function, constants.copy()
 
         def compiled(variables: list[Any], *args: Any, **kwargs: Any) -> Any:
             return function(constants.merge(variables), *args, **kwargs)
@@ -110,13 +119,13 @@ class _Programs:
     """The jitted functions of all structures."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Folding, Constants], _Kept] = {}
+        self._kept: dict[tuple[Folding, Constants, bool], _Kept] = {}
         self._clock = itertools.count()
         self._lock = threading.Lock()
 
     def of(self, folding: Folding, constants: Constants) -> Any:
-        """The jitted function of a structure: the one there is, or a new one."""
-        key = (folding, constants)
+        """The jitted function of a structure in this precision: the one there is, or a new one."""
+        key = (folding, constants, jax.config.read("jax_enable_x64"))
         entry = self._kept.get(key)
         if entry is None:
             entry = self._kept.setdefault(key, _Kept(folding.jit(constants)))

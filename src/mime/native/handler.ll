@@ -22,10 +22,15 @@ define internal i64 @attribute(ptr %frame, i64 %index) alwaysinline { ; sorted b
   ret i64 %value
 }
 
-define internal i1 @told_version(ptr %frame) { ; a frame with an extension asks for metadata
+define internal i1 @told_version(ptr %frame) { ; a frame may ask for metadata instead of work
   %extension = call ptr @field(ptr %frame, i64 1)
-  %asks = icmp ne ptr %extension, null
-  br i1 %asks, label %tell, label %end
+  %extended = icmp ne ptr %extension, null
+  br i1 %extended, label %look, label %work
+look:
+  %kind.at = getelementptr ptr, ptr %extension, i64 1
+  %kind = load i32, ptr %kind.at
+  %asks = icmp eq i32 %kind, 1
+  br i1 %asks, label %tell, label %work
 tell:
   %metadata = call ptr @field(ptr %extension, i64 3)
   %version = getelementptr i32, ptr %metadata, i64 6
@@ -37,9 +42,9 @@ tell:
   %state = getelementptr i64, ptr %metadata, i64 5
   %type = load i64, ptr @type_id
   store i64 %type, ptr %state
-  br label %end
-end:
-  ret i1 %asks
+  ret i1 true
+work:
+  ret i1 false
 }
 
 define internal ptr @error(ptr %frame, ptr %message, i32 %code) {

@@ -1,9 +1,11 @@
 """A function of one robot as a kernel: its jaxpr, the machine code, and its derivatives as kernels.
 
     jvp     the change of the results when some arguments change
-    vjp     what changes of the results mean for those arguments: the reverse of `jvp`
+    forward, backward
+            the function with what its reverse needs, and that reverse: what changes of the results
+            mean for those arguments
 
-Both are made when they are asked for, from the jaxpr, by JAX. Code is compiled when it is called,
+All are made when they are asked for, from the jaxpr, by JAX. Code is compiled when it is called,
 once for each choice of the arguments that all members of a batch share.
 """
 
@@ -32,7 +34,7 @@ Flags = tuple[bool, ...]
 class Kernel:
     """A pure function of arrays, one member of a batch."""
 
-    def __init__(self, closed: ClosedJaxpr, tangent_of: "tuple[Kernel, Flags] | None" = None):
+    def __init__(self, closed: ClosedJaxpr, tangent_of: "Forward | None" = None):
         jaxpr, _ = partial_eval.dce_jaxpr(
             closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True
         )
@@ -40,6 +42,7 @@ class Kernel:
         self.tangent_of = tangent_of
         self.unbounded = [k for k, a in enumerate(self.closed.out_avals) if is_unbounded(a)]
         self._derived: dict[Any, Kernel] = {}
+        self._forwards: dict[Flags, Forward] = {}
         self._entries: dict[Any, Entry | str] = {}
 
     @property
@@ -127,11 +130,16 @@ class Kernel:
 
     # --- derivatives ----------------------------------------------------------------------------
 
-    def jvp(self, moving: Flags) -> "Kernel":
-        """(*arguments, *changes of those that move) -> changes of the floating results."""
+    def jvp(self, moving: Flags, forward: "Forward | None" = None) -> "Kernel":
+        """(*arguments, *changes of those that move) -> changes of the floating results.
+
+        Where a `forward` pass was made for the reverse, what it kept comes between the two. It is
+        not needed here, but in the transpose.
+        """
+        kept = [] if forward is None else forward.kept_avals
 
         def change(*given: Any) -> list[Any]:
-            arguments, rest = given[: len(moving)], iter(given[len(moving) :])
+            arguments, rest = given[: len(moving)], iter(given[len(moving) + len(kept) :])
             tangents = [
                 next(rest) if moves else _no_tangent(x)
                 for x, moves in zip(arguments, moving, strict=True)
@@ -140,29 +148,14 @@ class Kernel:
             return [c for c, a in zip(changes, self.out_avals, strict=True) if _floats(a)]
 
         moved = [a for a, moves in zip(self.in_avals, moving, strict=True) if moves]
-        return self._derive(("jvp", moving), change, [*self.in_avals, *moved], (self, moving))
+        avals = [*self.in_avals, *kept, *moved]
+        return self._derive(("jvp", moving, forward is None), change, avals, forward)
 
-    def vjp(self, moving: Flags, seen: Flags) -> "Kernel":
-        """(*arguments, *cotangents of the `seen` floating results) -> those of what moves."""
-
-        def pulled(*given: Any) -> list[Any]:
-            arguments, rest = given[: len(moving)], iter(given[len(moving) :])
-            free = [x for x, moves in zip(arguments, moving, strict=True) if moves]
-
-            def of_free(*free: Any) -> list[Any]:
-                it = iter(free)
-                whole = [next(it) if m else x for x, m in zip(arguments, moving, strict=True)]
-                results = jaxpr_as_fun(self.closed)(*whole)
-                floating = [
-                    r for r, a in zip(results, self.out_avals, strict=True) if _floats(a)
-                ]
-                return [r for r, wanted in zip(floating, seen, strict=True) if wanted]
-
-            return list(jax.vjp(of_free, *free)[1](list(rest)))
-
-        floating = [a for a in self.out_avals if _floats(a)]
-        cotangents = [a for a, wanted in zip(floating, seen, strict=True) if wanted]
-        return self._derive(("vjp", moving, seen), pulled, [*self.in_avals, *cotangents])
+    def forward(self, moving: Flags) -> "Forward":
+        """The function, and what its reverse will need of it."""
+        if moving not in self._forwards:
+            self._forwards[moving] = Forward(self, moving)
+        return self._forwards[moving]
 
     def transposed(self, linear: Flags) -> "Kernel":
         """(*other arguments, *cotangents) -> cotangents of arguments in which this is linear."""
@@ -188,12 +181,74 @@ class Kernel:
         key: Any,
         function: Callable[..., list[Any]],
         avals: Sequence[Any],
-        tangent_of: "tuple[Kernel, Flags] | None" = None,
+        tangent_of: "Forward | None" = None,
     ) -> "Kernel":
         if key not in self._derived:
             args = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
             self._derived[key] = Kernel(jax.make_jaxpr(function)(*args), tangent_of)
         return self._derived[key]
+
+
+class Forward:
+    """A kernel that keeps what its reverse needs, and the kernels of that reverse.
+
+    What is kept is what `jax.vjp` keeps; arguments among it are not kept twice.
+    """
+
+    def __init__(self, kernel: Kernel, moving: Flags):
+        self.of, self.moving = kernel, moving
+        self.floating = [_floats(a) for a in kernel.out_avals]
+        self._reverses: dict[Flags, Kernel] = {}
+
+        def run(*arguments: Any) -> list[Any]:
+            free = [x for x, moves in zip(arguments, moving, strict=True) if moves]
+
+            def of_free(*free: Any) -> tuple[list[Any], list[Any]]:
+                rest = iter(free)
+                whole = [next(rest) if m else x for x, m in zip(arguments, moving, strict=True)]
+                results = jaxpr_as_fun(kernel.closed)(*whole)
+                sides: tuple[list[Any], list[Any]] = [], []
+                for x, floats in zip(results, self.floating, strict=True):
+                    sides[not floats].append(x)
+                return sides
+
+            values, reverse, others = jax.vjp(of_free, *free, has_aux=True)
+            leaves, self.treedef = jax.tree.flatten(reverse)
+            places = {id(x): k for k, x in enumerate(arguments)}
+            self.sources = [places.get(id(x), -1) for x in leaves]
+            kept = [x for x, k in zip(leaves, self.sources, strict=True) if k < 0]
+            both = iter(values), iter(others)
+            return [*(next(both[not floats]) for floats in self.floating), *kept]
+
+        args = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in kernel.in_avals]
+        self.kernel = Kernel(jax.make_jaxpr(run)(*args))
+        self.kept_avals = self.kernel.out_avals[len(self.floating) :]
+
+    def reverse(self, seen: Flags) -> Kernel:
+        """(*arguments, *kept, *cotangents of the `seen` results) -> those of what moves."""
+        if seen not in self._reverses:
+            count = len(self.moving)
+            floating = [a for a in self.of.out_avals if _floats(a)]
+            wanted = [a for a, is_seen in zip(floating, seen, strict=True) if is_seen]
+
+            def run(*given: Any) -> list[Any]:
+                arguments = given[:count]
+                kept = iter(given[count : count + len(self.kept_avals)])
+                leaves = [arguments[k] if k >= 0 else next(kept) for k in self.sources]
+                cotangents = iter(given[count + len(self.kept_avals) :])
+                return list(
+                    jax.tree.unflatten(self.treedef, leaves)(
+                        [
+                            next(cotangents) if is_seen else jnp.zeros(a.shape, a.dtype)
+                            for a, is_seen in zip(floating, seen, strict=True)
+                        ]
+                    )
+                )
+
+            avals = [*self.of.in_avals, *self.kept_avals, *wanted]
+            args = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
+            self._reverses[seen] = Kernel(jax.make_jaxpr(run)(*args))
+        return self._reverses[seen]
 
 
 _loaded: "weakref.WeakValueDictionary[bytes, Entry]" = weakref.WeakValueDictionary()

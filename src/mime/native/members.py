@@ -86,5 +86,3 @@ class OverMembers:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="mime")
-
-

@@ -17,6 +17,15 @@ from jax.interpreters import ad, batching, mlir
 from mime.native.ffi import ffi_call
 from mime.native.kernel import Flags, Kernel
 from mime.native.lowering import Unsupported
+from mime.native.lowering.program import STRUCTURED
+
+
+def ad_linearizations() -> dict[Any, Any]:
+    """JAX's table of rules for `jax.linearize`, which `jax.interpreters` does not show."""
+    from jax._src.interpreters import ad as private
+
+    return private.primitive_linearizations
+
 
 kernel_call = Primitive("mime_kernel")
 kernel_call.multiple_results = True
@@ -142,6 +151,53 @@ def _changed(
 ad.primitive_jvps[kernel_call] = _changed
 
 
+def _linearised(
+    is_vjp: bool,
+    nonzero: Sequence[bool],
+    *primals: Any,
+    kernel: Kernel,
+    batch: tuple[int, ...],
+    shared: Flags,
+) -> tuple[list[Any], list[bool], Any, Any]:
+    """Results now, and a linear function of changes; for the reverse, with what it will need."""
+    floats = [jnp.issubdtype(a.dtype, jnp.floating) for a in kernel.in_avals]
+    moving = tuple(a and b for a, b in zip(nonzero, floats, strict=True))
+    forward = kernel.forward(moving) if is_vjp else None
+    made = kernel_call.bind(
+        *primals, kernel=forward.kernel if forward else kernel, batch=batch, shared=shared
+    )
+    count = len(kernel.out_avals)
+    results, kept = made[:count], made[count:]
+    flags = (*shared, *(not batch for _ in kept))
+    flags = (*flags, *(s for s, moves in zip(shared, moving, strict=True) if moves))
+
+    def linear(residuals: Any, *tangents: Any) -> list[Any]:
+        primals, kept = residuals
+        given = [
+            ad.instantiate_zeros(t) for t, moves in zip(tangents, moving, strict=True) if moves
+        ]
+        changes = iter(
+            kernel_call.bind(
+                *primals,
+                *kept,
+                *given,
+                kernel=kernel.jvp(moving, forward),
+                batch=batch,
+                shared=flags,
+            )
+        )
+        return [
+            next(changes) if is_floating else ad.Zero(jax.typeof(x).to_tangent_aval())
+            for x, is_floating in zip(results, out_floats, strict=True)
+        ]
+
+    out_floats = [bool(jnp.issubdtype(a.dtype, jnp.floating)) for a in kernel.out_avals]
+    return results, out_floats, (list(primals), list(kept)), linear
+
+
+ad_linearizations()[kernel_call] = _linearised
+
+
 def _pulled_back(
     cotangents: Sequence[Any], *args: Any, kernel: Kernel, batch: Any, shared: Flags
 ) -> list[Any]:
@@ -149,11 +205,11 @@ def _pulled_back(
     linear = tuple(ad.is_undefined_primal(x) for x in args)
     known = [x for x, is_linear in zip(args, linear, strict=True) if not is_linear]
     flags = [s for s, is_linear in zip(shared, linear, strict=True) if not is_linear]
-    origin = kernel.tangent_of
+    forward = kernel.tangent_of
     seen = tuple(not isinstance(c, ad.Zero) for c in cotangents)
-    if origin and linear == (*(False,) * len(origin[1]), *(True,) * sum(origin[1])):
+    if forward and linear == (*(False,) * len(known), *(True,) * sum(forward.moving)):
         given = [c for c, wanted in zip(cotangents, seen, strict=True) if wanted]
-        backward = origin[0].vjp(origin[1], seen)
+        backward = forward.reverse(seen)
     else:
         given = [ad.instantiate_zeros(c) for c in cotangents]
         backward = kernel.transposed(linear)
@@ -178,3 +234,13 @@ def _pulled_back(
 
 
 ad.primitive_transposes[kernel_call] = _pulled_back
+
+
+def _inside_another(program: Any, eqn: Any, operands: Any, last: Any, homes: Any) -> Any:
+    """A kernel in the jaxpr of a kernel is lowered where it stands."""
+    args = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]
+    inner = jax.make_jaxpr(lambda *a: _in_xla(*a, **eqn.params))(*args)
+    return program.run(inner.jaxpr, inner.consts, operands)
+
+
+STRUCTURED[kernel_call.name] = _inside_another

@@ -12,7 +12,7 @@ from mime.native.machine import why_off
 
 
 class Backend(NamedTuple):
-    """`native`: machine code for lanes of robots (`mime.native`); else XLA, for the reason given."""
+    """`native`: machine code of our own (`mime.native`); else XLA, for the reason given."""
 
     native: bool
     reason: str

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -21,10 +22,10 @@ from mime.running.backend import backend
 from mime.running.divergence import at_risk, locate, poison
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples, run_chunk
+from mime.running.memory import check_memory
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
-    check_memory,
     labels,
     parameter_values,
     sample_bytes,
@@ -60,7 +61,7 @@ class BatchJob:
         if watch:
             each = unseen(variants.shared.nodes)
             lead = jax.tree.map(lambda x: np.broadcast_to(x, (self.size, *np.shape(x))), each)
-            state = dataclasses.replace(state, seen=lead)
+            state = dataclasses.replace(jax.device_put(state), seen=jax.device_put(lead))
         self.state, self.start = fields_of(state), np.asarray(state.step)[0]
         self.native = backend(variants.shared).native
         self.diverged: dict[int, Divergence] = {}
@@ -71,9 +72,7 @@ class BatchJob:
         """Run all members to the end."""
         size, count = self.size * self.sample_bytes, self.steps // self.every
         limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
-        self.buffer = Buffer(
-            self.selection, UNBOUNDED if self.native else limited, self.every == 1
-        )
+        self.buffer = Buffer(self.selection, UNBOUNDED if self.native else limited, self.every == 1)
         done, pace = 0, Pace()
         with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
@@ -126,9 +125,11 @@ class BatchJob:
     def _walk(self, member: int, before: Any, step: int, steps: int) -> Divergence:
         """Walk a chunk again for a member that left the finite numbers in it: where it did."""
         program, signals = self.variants.member(member)
-        fields = jax.tree.map(lambda x: x[member], before)
-        state = SimulationState(np.int32(step), *fields)
-        last, where = locate(program, state, signals, self.start, steps, self.selection)
+        step_and_fields = np.int32(step), *jax.tree.map(lambda x: x[member], before)
+        state = SimulationState(*jax.device_put(step_and_fields))
+        last, where = locate(
+            program, state, signals, jnp.asarray(self.start), steps, self.selection
+        )
         return Divergence(*where, (int(last.step) + 1) * program.timestep)
 
     def _trajectory(self) -> Trajectory:
@@ -137,7 +138,8 @@ class BatchJob:
         fields = {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
         records = self.steps // self.every
         times = sample_times(int(self.start), self.every, records, program.timestep)
-        final = jax.device_put(SimulationState(np.int32(self.start + self.steps), *self.state))
+        last = np.int32(self.start + self.steps)
+        final = SimulationState(*jax.device_put((last, *self.state)))
         parameters = parameter_values(program.nodes)
         varied = []
         for node, values in self.variants.parameters.varied.items():

@@ -19,13 +19,13 @@ import jax
 import numpy as np
 
 from mime._files import write_atomically
-from mime._text import Travels
+from mime._text import Travels, shortened
 from mime.core.program import Program
 from mime.core.recorder import Selection
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
-from mime.running.identity import UnknownFunctionError, array_digest, computes, digest
 from mime.native.folding import split
+from mime.running.identity import UnknownFunctionError, array_digest, computes, digest
 
 _FORMAT = "MIME checkpoint 2"
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
@@ -41,7 +41,7 @@ class CheckpointError(Travels, ValueError):
 
     def __init__(self, reason: Reason, what: str, advice: str):
         self.reason, self.what, self.advice = reason, what, advice
-        super().__init__(f"{what}; {advice}")
+        super().__init__(shortened(f"{what}; {advice}"))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.reason, self.what, self.advice)

@@ -15,23 +15,23 @@ from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
+from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.running import checkpoint as checkpoints
 from mime.running.backend import backend
 from mime.running.checkpoint import CheckpointError, CheckpointWarning, Reached, Wanted
 from mime.running.divergence import at_risk, locate, poison
 from mime.running.loop import Buffer, Samples, run_chunk
+from mime.running.memory import check_memory
 from mime.running.progress import Pace, Progress, progress_bar
 from mime.running.recording import (
     buffer_capacity,
-    check_memory,
     labels,
     parameter_values,
     sample_bytes,
     sample_times,
 )
 from mime.running.trajectory import Divergence, Trajectory
-from mime.native.folding import jit_folding
 
 _BUFFER_BYTES = 2**23
 MOST_LINES = 8
@@ -256,7 +256,7 @@ class Job:
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=dataclasses.replace(self.state, seen={}),
+            final_state=dataclasses.replace(jax.device_put(self.state), seen={}),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
         )
 

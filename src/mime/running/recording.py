@@ -1,14 +1,12 @@
 """What a trajectory says of its run: units, times and parameters; and how large its buffers are."""
 
 import math
-import os
 from collections.abc import Mapping
 
 import jax
 import numpy as np
 
 from mime.core.node import Node
-from mime.core.problem import InputError
 from mime.core.recorder import GROUP_FIELDS, Selection, field_specs
 
 
@@ -49,38 +47,6 @@ def sample_bytes(nodes: Mapping[str, Node], selection: Selection) -> int:
         specs = field_specs(nodes[name]) if name in nodes else {}
         entries += sum(math.prod(specs[field].shape) if specs else 1 for field in fields)
     return 8 * entries
-
-
-def check_memory(records: int, sample: int, members: int = 1) -> None:
-    """Refuse a run whose samples do not fit in the memory that is free, before it starts."""
-    needed = records * sample * members
-    if needed > _SURELY_THERE and needed > (free := _free_bytes()):
-        times = math.ceil(needed / (0.5 * free))
-        raise InputError(
-            f"record: {records:,} samples of {sample * members:,} bytes take {needed / 1e9:.3g} "
-            f"GB, and {free / 1e9:.3g} GB of memory are free. Record every {times}-th step "
-            f"(every={times}), or name fewer fields (record=['node.field'], or record=() for the "
-            "final state alone)",
-            place=("record",),
-        )
-
-
-_SURELY_THERE = 2**26
-"""Bytes below which nobody asks the operating system."""
-
-
-def _free_bytes() -> float:
-    """Memory that could be had now; infinite where the system does not tell."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            entries = dict(line.split(":", 1) for line in file)
-        return 1024.0 * int(entries["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        pass
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (OSError, ValueError, AttributeError):
-        return math.inf
 
 
 def buffer_capacity(sample_size: int, records: int, size: int, fewest: int, most: int) -> int:

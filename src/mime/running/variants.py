@@ -64,6 +64,7 @@ class Variants:
         self.size = next(iter(self.sizes.values()))
         if self.size < 1:
             raise InputError(f"a batch needs at least one member, got {self.size}")
+        self._check_starts()
         self._sort_inputs(inputs)
         self.shared = program.with_parameters(self.parameters.shared)
 
@@ -100,6 +101,25 @@ class Variants:
             if not spec.allows(np.asarray(value)):
                 message = f"must be {spec.expected()}, got {value} for member {member}"
                 raise ParameterError("run_batch", [Problem((node, name), message)])
+
+    def _check_starts(self) -> None:
+        """A start that no member can have is refused, with the member that has it."""
+        self.program.checked_initial(self.initial.shared)
+        for node, fields in self.initial.varied.items():
+            for member in range(self.size):
+                own = {node: {field: values[member] for field, values in fields.items()}}
+                try:
+                    self.program.checked_initial(own)
+                except InputError as error:
+                    (problem,) = error.problems
+                    words = f"member {member}: {problem.message}"
+                    raise InputError(words, place=problem.place) from None
+                if self._are_sound(node, fields):  # names and shapes are those of the first
+                    break
+
+    def _are_sound(self, node: str, fields: Mapping[str, np.ndarray]) -> bool:
+        finite = all(np.isfinite(values).all() for values in fields.values())
+        return finite and not any(self.program.nodes[node].state_problems(fields))
 
     def _measure_inputs(self, inputs: Inputs | None) -> None:
         specs = self.program.input_specs()
@@ -138,7 +158,15 @@ class Variants:
             array = check_pose(name, spec, as_float_array(name, value))
             signal = self._member_signal(name, spec, array)
             self.varied_signals.setdefault(node, {})[field] = signal
+            self._check_goals(node, field, array)
         self.shared_signals = self.program.signals(shared, self.steps)
+
+    def _check_goals(self, node: str, field: str, array: Array) -> None:
+        try:
+            self.program.check_goal(node, field, array)
+        except InputError:
+            for member, values in enumerate(np.asarray(array)):
+                self.program.check_goal(node, field, values, f" of member {member}")
 
     def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
         if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:

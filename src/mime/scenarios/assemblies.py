@@ -23,7 +23,8 @@ from mime.running.graph import GraphManager
 from mime.running.trajectory import Trajectory
 from mime.scenarios.node_types import no_such_file
 from mime.scenarios.source import Source, in_words
-from mime.scenarios.tables import ScenarioTables, validated
+from mime.scenarios.tables import ScenarioTables
+from mime.scenarios.validation import validated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -213,7 +213,7 @@ class _Builder:
         by_name = {kind.__name__: kind for kind in kinds}
         given = dict(value)
         name = given.pop("type", kinds[0].__name__ if len(kinds) == 1 else None)
-        if name not in by_name:
+        if not isinstance(name, str) or name not in by_name:
             what = "the key is missing" if name is None else f"no such effect: {shown(name)}"
             words = f"{what}{nearest(str(name), by_name)}, expected one of {quoted(by_name)}"
             self.source.add((*at, "type"), words)

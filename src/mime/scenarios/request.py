@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from mime._text import nearest, quoted
+from mime.core.goals import goal_problems
 from mime.core.problem import InputError, Place
 from mime.core.recorder import GROUP_FIELDS, default_fields, field_specs, select
 from mime.running.recording import sample_bytes
-from mime.running.simulation import whole_steps
+from mime.running.simulation import Simulation, whole_steps
 from mime.scenarios.assemblies import Assembled, Drawing
 from mime.scenarios.build_graph import Parts
 from mime.scenarios.build_nodes import referred_node, smallest_timestep
@@ -17,7 +18,7 @@ from mime.scenarios.fields import is_unit_known, picked_shape, split_field, unit
 from mime.scenarios.merits import Comparison, Merit
 from mime.scenarios.source import Source, in_words, shown
 from mime.scenarios.tables import PlotTable, ScenarioTables
-from mime.scenarios.waveforms import Csv, Ramp, read_columns
+from mime.scenarios.waveforms import Csv, Ramp, Samples, read_columns
 
 _MOST_STEPS = 2**31 - 2
 _MOST_BYTES = 2**33
@@ -97,6 +98,9 @@ def initial_state(
                 )
             elif (problem := _misfit(value, spec[field].shape)) is not None:
                 source.add((*at, field), f"{problem} [{spec[field].unit or '1'}]")
+        if not source.wrong(*at):
+            for found in node.state_problems(states[name]):
+                source.note(found.inside(*at))
     return states
 
 
@@ -141,6 +145,24 @@ def waveforms(tables: ScenarioTables, parts: Parts, source: Source) -> dict[str,
             function = table.shape(spec.shape)
         inputs.setdefault(node, {})[field] = function
     return inputs
+
+
+def check_goals(
+    tables: ScenarioTables, inputs: Mapping[str, Any], simulation: Simulation, source: Source
+) -> None:
+    """Refuse inputs that lead what they are meant for to where it cannot go."""
+    nodes, edges = simulation.nodes, simulation.wiring.edges
+    for name, table in tables.inputs.items():
+        node, _, field = name.partition(".")
+        if source.wrong("inputs", name) or not nodes[node].goal_inputs():
+            continue
+        function, shape = inputs[node][field], nodes[node].boundary_input_spec()[field].shape
+        taken = table.extremes(shape)
+        if isinstance(function, Samples):
+            taken = {"file": np.asarray(function.samples)}
+        for key, values in taken.items():
+            for problem in goal_problems(nodes, edges, node, field, values):
+                source.add(("inputs", name, key), problem.message, problem.hint)
 
 
 def _misfit(value: Any, shape: tuple[int, ...]) -> str | None:

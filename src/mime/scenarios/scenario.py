@@ -10,6 +10,7 @@ import jax
 
 from mime.core.arguments import path as path_of
 from mime.core.arguments import texts
+from mime.core.problem import InputError
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
 from mime.running.simulation import Simulation
@@ -17,8 +18,15 @@ from mime.running.trajectory import Trajectory
 from mime.scenarios.assemblies import Drawing, all_drawings, build_assemblies
 from mime.scenarios.build_graph import Parts, build_graph
 from mime.scenarios.build_nodes import build_nodes
+from mime.scenarios.bundled import bundled_scenarios
 from mime.scenarios.merits import FigureOfMerit, evaluate
-from mime.scenarios.request import check_steps, initial_state, recorded_fields, waveforms
+from mime.scenarios.request import (
+    check_goals,
+    check_steps,
+    initial_state,
+    recorded_fields,
+    waveforms,
+)
 from mime.scenarios.source import ScenarioError, ScenarioProblem, apply_overrides, read_source
 from mime.scenarios.tables import ScenarioTables, checked_tables
 
@@ -78,6 +86,12 @@ class Scenario:
 
     def figures(self, trajectory: Trajectory) -> list[FigureOfMerit]:
         """The figures of merit of a run of it."""
+        if trajectory.batch_size is not None:
+            raise InputError(
+                f"trajectory must be of one run, got a batch of {trajectory.batch_size}. "
+                "Take its arrays, (member, time): trajectory[node][field]",
+                place=("trajectory",),
+            )
         return [evaluate(merit, trajectory) for merit in self.tables.figures_of_merit.values()]
 
 
@@ -86,6 +100,8 @@ def load_scenario(
 ) -> Scenario:
     """Read and check a scenario; `overrides` are `node.parameter=value`, as of the command line.
 
+    `path` is a file, or the name of a bundled scenario, as in `mime run motor_step`.
+
     Raises `ScenarioError` with every problem found: file, line, key, got, expected. A scenario is
     data: nothing in it is executed, unless `allow_code` lets it name nodes of your own by file,
     `type = "propeller.py:PropellerNode"`.
@@ -93,7 +109,7 @@ def load_scenario(
     In a run of it, an input (a `csv` row, say) of time t drives the step that begins at t, and a
     recorded sample is the state *after* its step: its first is that at the end of the first step.
     """
-    file = path_of("path", path)
+    file = bundled_scenarios().get(str(path)) or path_of("path", path)
     texts("overrides", overrides)
     try:
         return _load(file, overrides, allow_code)
@@ -119,6 +135,8 @@ def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
         record = recorded_fields(tables, parts, drawings, source)
         state = initial_state(tables, parts, assembled, source)
         inputs = waveforms(tables, parts, source)
+        if simulation is not None:
+            check_goals(tables, inputs, simulation, source)
         check_steps(tables, parts, record, source)
         source.stop_if_any()
     assert simulation is not None, "all that was refused is noted"

@@ -49,6 +49,10 @@ class Waveform(BaseModel):
         """The keys that hold values of the input, with its shape."""
         return {}
 
+    def extremes(self, size: tuple[int, ...]) -> dict[str, Any]:
+        """The values between which the input stays, by the key that decides them."""
+        return {key: np.broadcast_to(value, size) for key, value in self.values().items()}
+
 
 class Constant(Waveform):
     """u = value"""
@@ -141,6 +145,9 @@ class Sine(Waveform):
     def values(self) -> dict[str, Any]:
         return {"amplitude": self.amplitude, "offset": self.offset}
 
+    def extremes(self, size: tuple[int, ...]) -> dict[str, Any]:
+        return _swing(self.amplitude, self.offset, size)
+
 
 class Chirp(Waveform):
     """u = offset + amplitude sin(phase), its frequency from begin_hz to end_hz over `duration`"""
@@ -159,6 +166,9 @@ class Chirp(Waveform):
 
     def values(self) -> dict[str, Any]:
         return {"amplitude": self.amplitude, "offset": self.offset}
+
+    def extremes(self, size: tuple[int, ...]) -> dict[str, Any]:
+        return _swing(self.amplitude, self.offset, size)
 
 
 class _Pulses(Shape):
@@ -231,6 +241,11 @@ WAVEFORMS: dict[str, type[Waveform]] = {
 def _full(value: Any, size: tuple[int, ...] = ()) -> Array:
     """A number, or one a component, at the shape of the input."""
     return jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), size)
+
+
+def _swing(amplitude: Value, offset: Value, size: tuple[int, ...]) -> dict[str, Any]:
+    swing, middle = (np.broadcast_to(value, size) for value in (amplitude, offset))
+    return {"amplitude": np.stack([middle + swing, middle - swing])}
 
 
 def read_columns(table: Csv, file: Path, size: tuple[int, ...]) -> Samples:

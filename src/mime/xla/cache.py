@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 
 def cache_folder() -> Path:
@@ -19,7 +20,8 @@ def active_folder() -> Path | None:
     if "jax" in sys.modules:
         import jax
 
-        given = jax.config.jax_enable_compilation_cache and jax.config.jax_compilation_cache_dir
+        config: Any = jax.config  # its settings have no types
+        given = config.jax_enable_compilation_cache and config.jax_compilation_cache_dir
     else:
         given = os.environ.get("JAX_COMPILATION_CACHE_DIR")
     return Path(given) if given and "://" not in given else None

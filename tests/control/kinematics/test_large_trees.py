@@ -1,19 +1,22 @@
-"""Trees that are too large to be unrolled in one piece: link by link, or in loops."""
+"""One body per recursion: unrolled or in loops, by the mass matrix or by articulated bodies."""
 
 import dataclasses
-from functools import partial
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Var
 
 import mime.control.kinematics as kin
 from compiling import QUICK, operations
-from mime.control.kinematics.forward_dynamics import DynamicsInputs, by_articulated_bodies
-from mime.xla.keep_call import keep_call
 
 pytestmark = pytest.mark.slow
+
+# The package has functions of the same names.
+forward_dynamics = sys.modules["mime.control.kinematics.forward_dynamics"]
+recursion = sys.modules["mime.control.kinematics.recursion"]
 
 GRAVITY = np.array([0.0, 0.0, -9.80665])
 
@@ -53,31 +56,57 @@ TREES = {
 }
 
 
+def by_articulated_bodies(monkeypatch, articulated):
+    """From here on forward dynamics takes one of its algorithms, whatever the tree."""
+    monkeypatch.setattr(
+        forward_dynamics, "articulated_bodies_are_fewer_operations", lambda tree: articulated
+    )
+
+
 @pytest.mark.parametrize("which", TREES)
-def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, which):
-    """Two algorithms that share no step but the frames; NumPy arguments take the mass matrix."""
+def test_articulated_bodies_agree_with_the_mass_matrix(tmp_path, monkeypatch, which):
+    """Two algorithms that share the frames and the bias; NumPy in: evaluated by Python."""
     tree = tree_of(tmp_path, *TREES[which])
-    n = tree.num_joints
-    rng = np.random.default_rng(0)
-    q, qd, tau, d = rng.normal(size=(4, n))
-    gravity, F = np.array([0.3, -0.2, -9.81]), rng.normal(size=(n, 6))
-    for F_ext, diagonal in ((None, None), (F, d**2)):
-        expected = kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal)
-        variables = jax.tree.map(jnp.asarray, (q, qd, tau, gravity, F_ext, diagonal))
-        compiled = jax.jit(
-            lambda *args: by_articulated_bodies(DynamicsInputs(tree, *args))[0],
-            compiler_options=QUICK,
-        )
-        found = compiled(*variables)
+    q, qd, tau, gravity, F, d = arguments(tree)
+    for F_ext, diagonal in ((None, None), (F, d)):
+        found = []
+        for articulated in (True, False):
+            by_articulated_bodies(monkeypatch, articulated)
+            found.append(kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal))
         # cond(M) < 1e4: that many digits of 1e-16 are lost by solving.
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
+        np.testing.assert_allclose(*found, rtol=0, atol=1e-11 * np.max(np.abs(found[0])))
 
 
-@pytest.fixture(scope="module")
-def figure(tmp_path_factory):
-    """Large but not deep: a trunk with two arms, one of which slides, and two legs."""
-    parents = [-1, 0, 1, 2, 1, 4, 5, -1, 7, -1, 9]
-    return tree_of(tmp_path_factory.mktemp("figure"), parents, slides=[2])
+def live_operations(tree):
+    """Equations of the forward dynamics that its result needs."""
+    n = tree.num_joints
+    step = lambda *args: kin.forward_dynamics(tree, *args, GRAVITY, None, args[0])  # noqa: E731
+    traced = jax.make_jaxpr(step)(*[jnp.zeros(n)] * 3).jaxpr
+    needed, count = set(traced.outvars), 0
+    for equation in reversed(traced.eqns):
+        if needed & set(equation.outvars):
+            needed |= {v for v in equation.invars if isinstance(v, Var)}
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize(
+    ("parents", "articulated"),
+    [
+        (range(-1, 8), False),
+        (range(-1, 14), True),
+        ([-1, 0, 1, *range(2, 7), 2, *range(8, 12)], False),
+    ],
+    ids=["9 in a row", "15 in a row", "two arms on a trunk"],
+)
+def test_the_algorithm_with_fewer_operations_is_taken(tmp_path, monkeypatch, parents, articulated):
+    tree = tree_of(tmp_path, parents)
+    assert forward_dynamics.articulated_bodies_are_fewer_operations(tree) == articulated
+    counts = {}
+    for choice in (True, False):
+        by_articulated_bodies(monkeypatch, choice)
+        counts[choice] = live_operations(tree)
+    assert counts[articulated] < counts[not articulated]
 
 
 def arguments(tree, seed=1):
@@ -86,29 +115,43 @@ def arguments(tree, seed=1):
     return q, qd, tau, np.array([0.3, -0.2, -9.81]), rng.normal(size=(n, 6)), d**2
 
 
-def test_a_large_tree_unrolled_link_by_link_agrees_with_python_and_evaluates_nothing_twice(figure):
+@pytest.fixture(scope="module")
+def figure(tmp_path_factory):
+    """A trunk of two links with two arms, one of which slides: three runs."""
+    return tree_of(tmp_path_factory.mktemp("figure"), [-1, 0, 1, 1], slides=[2])
+
+
+def everything(tree, q, qd, tau, gravity, F_ext, diagonal):
+    tip, other = tree.link_names[-1], tree.link_names[-3]
+    return {
+        "link frames": kin.joint_to_world_transforms(tree, q),
+        "poses": kin.link_world_poses(tree, q),
+        "one frame": kin.frame_transform(tree, q, other),
+        "jacobian": kin.frame_jacobian(tree, q, tree.num_links - 1),
+        "of another": kin.frame_jacobian_at(tree, q, other, gravity),
+        "its rate": kin.frame_jacobian_dot_qd_at(tree, q, qd, tip, gravity),
+        "torques": kin.rnea(tree, q, qd, tau, gravity, F_ext),
+        "mass": kin.mass_matrix(tree, q),
+        "accelerations": kin.forward_dynamics(tree, q, qd, tau, gravity, F_ext, diagonal),
+        "kinetic": kin.kinetic_energy(tree, q, qd),
+        "potential": kin.potential_energy(tree, q, gravity),
+    }
+
+
+def test_in_loops_all_functions_give_what_python_computes_unrolled(figure, monkeypatch):
     given = arguments(figure)
-    expected = kin.forward_dynamics(figure, *given)  # NumPy in: evaluated by Python
-    variables = tuple(map(jnp.asarray, given))
-    compiled = (
-        jax.jit(lambda *args: kin.forward_dynamics(figure, *args)).lower(*variables).compile()
-    )
-    found = compiled(*variables)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.max(np.abs(expected)))
-    assert compiled.as_text().count(" cosine(") == figure.num_joints - 1  # one of them slides
+    expected = everything(figure, *given)  # NumPy in: evaluated by Python
+    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
+    with jax.disable_jit():  # the loops too run operation by operation
+        found = everything(figure, *map(jnp.asarray, given))
+    for name, value in expected.items():
+        size = np.max(np.abs(value))
+        # cond(M) < 1e4, as above; the others lose nothing but a few roundings.
+        allowed = 1e-11 if name == "accelerations" else 1e-14
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=allowed * size, err_msg=name)
 
 
-def test_what_is_constant_stays_constant_apart_from_the_rest():
-    def both(x, factor):
-        assert isinstance(factor, float)
-        return {"product": x * factor, "factor": 3.0}
-
-    result = jax.jit(lambda x: keep_call(both, x, 2.0)["product"])(jnp.ones(()))
-    assert result == 2.0
-    assert keep_call(both, jnp.ones(()), 2.0)["factor"] == 3.0
-
-
-def test_gradients_of_a_large_tree_agree_with_differences(figure):
+def test_gradients_in_loops_agree_with_differences(figure, monkeypatch):
     """With respect to all that may vary, the masses included."""
 
     def python(masses, *args):
@@ -118,99 +161,68 @@ def test_gradients_of_a_large_tree_agree_with_differences(figure):
     x = figure.masses, *arguments(figure)
     changes = [rng.normal(size=np.shape(part)) for part in x]
     w = rng.normal(size=figure.num_joints)
-
-    @partial(jax.jit, compiler_options=QUICK)
-    def both(x, changes, w):
-        return jax.jvp(python, x, changes)[1], jax.vjp(python, *x)[1](w)
-
-    found, slopes = both(*jax.tree.map(jnp.asarray, (tuple(x), tuple(changes), w)))
     h = 1e-5  # error h² of the differences, 1e-10, and 1e-16/h of rounding
     ahead, behind = (
         python(*(part + sign * h * change for part, change in zip(x, changes, strict=True)))
         for sign in (1, -1)
     )
     expected = (ahead - behind) / (2 * h)
+    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
+
+    with jax.disable_jit():
+        slopes = jax.vjp(python, *map(jnp.asarray, x))[1](jnp.asarray(w))
     tolerance = 1e-7 * np.max(np.abs(expected))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
     along = sum(np.sum(slope * change) for slope, change in zip(slopes, changes, strict=True))
     np.testing.assert_allclose(along, w @ expected, rtol=0, atol=len(w) * tolerance)
 
 
-def test_a_large_tree_in_a_batch_gives_the_values_and_gradients_of_each(figure):
-    q, qd, tau, gravity, *_ = arguments(figure)
-    many = np.stack([q, 2.0 * q, -q])
-
-    def last(q, qd):  # NumPy in: evaluated by Python
-        return kin.forward_dynamics(figure, q, qd, tau, gravity)[-1]
-
-    @partial(jax.jit, compiler_options=QUICK)
-    @partial(jax.vmap, in_axes=(0, None))
-    def compiled(q, qd):
-        return last(q, qd), jax.grad(last)(q, qd)
-
-    values, slopes = compiled(jnp.asarray(many), jnp.asarray(qd))
-    h, direction = 1e-5, np.random.default_rng(3).normal(size=q.shape)
-    for q, value, slope in zip(many, values, slopes, strict=True):
-        assert value == pytest.approx(last(q, qd), rel=1e-10)
-        difference = (last(q + h * direction, qd) - last(q - h * direction, qd)) / (2 * h)
-        assert slope @ direction == pytest.approx(difference, rel=1e-6)
-
-
 @pytest.fixture(scope="module")
 def snake(tmp_path_factory):
-    return tree_of(tmp_path_factory.mktemp("snake"), range(-1, 29))
+    return tree_of(tmp_path_factory.mktemp("snake"), range(-1, 44))
 
 
-def test_a_deep_chain_takes_the_articulated_bodies_at_a_size_that_does_not_grow(snake, tmp_path):
+def test_the_program_of_a_long_chain_does_not_grow_with_it(snake, tmp_path):
     def program(tree):
         q = jnp.zeros(tree.num_joints)
         traced = jax.make_jaxpr(lambda q: kin.forward_dynamics(tree, q, q, q, GRAVITY))(q)
         return list(operations(traced.jaxpr))
 
-    shorter = tree_of(tmp_path, range(-1, 19))
-    assert program(snake) == program(shorter)
+    assert program(snake) == program(tree_of(tmp_path, range(-1, 299)))
     assert "scan" in program(snake)
     assert "scan" not in program(tree_of(tmp_path, range(-1, 6)))
-    # A mimicking joint couples distant links: that needs the mass matrix.
-    assert "scan" not in program(tree_of(tmp_path, range(-1, 14), mimics={12: "j3"}))
+    # A mimicking joint couples distant links: that needs the mass matrix, unrolled.
+    few = dataclasses.replace(
+        snake, coordinate_idxs=(*range(44), 3), joint_names=snake.joint_names[:-1]
+    )
+    assert not forward_dynamics.articulated_bodies_are_fewer_operations(few)
+    assert isinstance(recursion.walk(few, jnp.zeros(44)), recursion.Unrolled)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_deep_chain_keeps_its_precision(snake, dtype):
-    q = jnp.zeros(30, dtype)
-    assert kin.forward_dynamics(snake, q, q, q, GRAVITY).dtype == dtype
+def test_a_long_chain_keeps_its_precision(snake, dtype):
+    step = lambda q: kin.forward_dynamics(snake, q, q, q, GRAVITY)  # noqa: E731
+    assert jax.eval_shape(step, jax.ShapeDtypeStruct((45,), dtype)).dtype == dtype
 
 
-def test_a_deep_chain_in_a_batch_equals_one_by_one(snake):
-    q, qd, tau = np.random.default_rng(2).normal(size=(3, 30, 3))
+def test_long_chains_in_a_batch_are_what_python_computes_one_by_one(snake):
+    q, qd, tau = np.random.default_rng(2).normal(size=(3, 45, 3))
 
     def step(q, qd, tau):
         return kin.forward_dynamics(snake, q, qd, tau, GRAVITY)
 
-    batched = jax.jit(jax.vmap(step, in_axes=-1, out_axes=-1))(*map(jnp.asarray, (q, qd, tau)))
+    step_all = jax.jit(jax.vmap(step, in_axes=-1, out_axes=-1), compiler_options=QUICK)
+    batched = step_all(*map(jnp.asarray, (q, qd, tau)))
     alone = np.stack([step(q[:, b], qd[:, b], tau[:, b]) for b in range(3)], axis=-1)
     np.testing.assert_allclose(batched, alone, rtol=0, atol=1e-9 * np.max(np.abs(alone)))
 
 
-def test_gradients_of_a_deep_chain_are_finite_where_a_joint_can_stand(snake):
+def test_gradients_of_a_long_chain_are_finite_where_a_joint_can_stand(snake):
     def last(masses, q):
         tree = dataclasses.replace(snake, masses=masses)
         return kin.forward_dynamics(tree, q, q, 0 * q, GRAVITY)[-1]
 
     gradients = jax.jit(jax.grad(last, argnums=(0, 1)), compiler_options=QUICK)
     for angle in (0.0, np.pi / 2, np.pi):
-        for gradient in map(np.asarray, gradients(snake.masses, np.full(30, angle))):
+        for gradient in map(np.asarray, gradients(snake.masses, np.full(45, angle))):
             assert np.all(np.isfinite(gradient)), angle
             assert np.any(gradient != 0), angle
-
-
-def test_frames_of_a_deep_chain_are_those_that_python_computes(snake):
-    q = np.random.default_rng(3).normal(size=30)
-    for where in (
-        kin.joint_to_world_transforms,
-        kin.link_to_world_transforms,
-        kin.link_world_poses,
-        lambda tree, q: kin.frame_pose(tree, q, "l20"),
-    ):
-        compiled = jax.jit(lambda q, where=where: where(snake, q))(jnp.asarray(q))
-        np.testing.assert_allclose(compiled, where(snake, q), atol=1e-13)

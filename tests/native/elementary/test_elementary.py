@@ -1,14 +1,23 @@
-"""Elementary functions of lanes: their errors, their exceptions, and the same bits in every lane."""
+"""Elementary functions of lanes: errors, exceptions, and the same bits in every lane."""
 
+import platform
 import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from elementary_functions import TWO_ARGUMENTS, arguments, compiled, engine, largest_error
 from llvmlite import ir
 
+from elementary_functions import (
+    TWO_ARGUMENTS,
+    arguments,
+    compiled,
+    denormals_are_zero,
+    engine,
+    largest_error,
+    target,
+)
 from mime.native import elementary
 from mime.native.elementary import NAMES, coefficients, define
 
@@ -42,25 +51,48 @@ def mixed(name, bits):
 
 
 def same_bits(a, b):
-    return all(x.tobytes() == y.tobytes() for x, y in zip(np.atleast_2d(a), np.atleast_2d(b)))
+    """Any NaN is as good as any other: LLVM says nothing of its sign and payload."""
+    a, b = (np.where(np.isnan(x), np.nan, x) for x in (a, b))
+    return a.tobytes() == b.tobytes()
 
 
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_lane_has_the_same_bits_whatever_its_neighbours(name, bits):
     inputs = mixed(name, bits)
-    together = np.atleast_2d(compiled(name, 4, bits)(*inputs))
-    alone = [compiled(name, 4, bits)(*(np.repeat(x, 4) for x in inputs))]
-    assert same_bits(together, np.atleast_2d(np.squeeze(alone))[:, ::4])
+    function = compiled(name, 4, bits)
+    alone = np.asarray(function(*(np.repeat(x, 4) for x in inputs)))
+    assert same_bits(function(*inputs), alone[..., ::4])
+
+
+SOME = ("sincos", "atan2", "exp", "log1p", "rem")
+"""For the second precision, which differs in constants alone: each costs time to compile."""
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-@pytest.mark.parametrize("bits", [64, 32])
-def test_any_number_of_lanes_gives_the_same_bits(bits, lanes):
-    for name in NAMES:
+@pytest.mark.parametrize(("bits", "names"), [(64, NAMES), (32, SOME)])
+def test_any_number_of_lanes_gives_the_same_bits(bits, names, lanes):
+    for name in names:
         inputs = mixed(name, bits)
-        wide = compiled(name, lanes, bits)(*inputs)
+        wide = compiled(name, lanes, bits, names=names)(*inputs)
         assert same_bits(wide, compiled(name, 4, bits)(*inputs)), name
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="a register of x86")
+@pytest.mark.parametrize("bits", [64, 32])
+def test_where_denormals_are_zero_other_numbers_keep_their_bits(bits):
+    least = np.finfo(f"float{bits}").tiny
+    for name in [
+        n for n in NAMES if n != "atan2"
+    ]:  # one unit in the last place, beside the least number
+        inputs = [np.where(np.abs(x) < least, 0.0, x) for x in mixed(name, bits)]
+        function = compiled(name, 4, bits)
+        usual = np.asarray(function(*inputs))
+        with denormals_are_zero():
+            flushed = function(*inputs)
+        assert same_bits(
+            np.where(np.abs(usual) < least, np.copysign(0.0, usual), usual), flushed
+        ), name
 
 
 def test_sincos_has_the_bits_of_sin_and_of_cos():
@@ -68,12 +100,14 @@ def test_sincos_has_the_bits_of_sin_and_of_cos():
     assert same_bits(compiled("sincos")(*inputs), [compiled(n)(*inputs) for n in ("sin", "cos")])
 
 
-@pytest.mark.parametrize("fma", [True, False])
-def test_the_code_calls_no_library(fma):
-    _, assembly = engine(4, 64, fma, NAMES)
-    called = set(re.findall(r"movabsq\s+\$([a-z][\w.]*)|call\w*\s+([\w.]+)", assembly))
-    names = {name for pair in called for name in pair if name}
-    assert all(name.startswith("mime.") for name in names), names
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_code_calls_no_library_on_this_processor_or_the_least_of_its_kind(plain):
+    _, module = engine(4, 64, not plain, NAMES)
+    assembly = target(plain).emit_assembly(module)
+    called = re.findall(r"(?:movabsq\s+\$|\b(?:call\w*|bl)\s+)([a-z][\w.]*)", assembly)
+    assert "mime.long_division.64" in called
+    assert all(name.startswith("mime.") for name in called), set(called)
+    assert not plain or "vfmadd" not in assembly
 
 
 def test_a_function_is_built_once_in_a_module_and_only_the_module_sees_it():
@@ -81,7 +115,7 @@ def test_a_function_is_built_once_in_a_module_and_only_the_module_sees_it():
     first = define(module, "atan2", 4, 64)
     assert define(module, "atan2", 4, 64) is first
     assert first.linkage == "internal"
-    assert len(first.args) == 2 and str(first.args[0].type) == "<4 x double>"
+    assert str(first.args[0].type) == str(first.args[1].type) == "<4 x double>"
     assert define(module, "atan2", 4, 64, fma=False) is not first
 
 
@@ -93,7 +127,8 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
 CASES = [
     ("pow", (0.0, 0.0), 1.0), ("pow", (np.nan, 0.0), 1.0), ("pow", (1.0, np.nan), 1.0),
     ("pow", (-1.0, np.inf), 1.0), ("pow", (-0.0, -3.0), -np.inf), ("pow", (-0.0, -2.0), np.inf),
-    ("pow", (-np.inf, 3.0), -np.inf), ("pow", (-np.inf, -3.0), -0.0), ("pow", (-8.0, 1 / 3), np.nan),
+    ("pow", (-np.inf, 3.0), -np.inf), ("pow", (-np.inf, -3.0), -0.0),
+    ("pow", (-8.0, 0.3), np.nan),
     ("pow", (-2.0, 3.0), -8.0), ("pow", (-np.inf, 0.5), np.inf), ("pow", (0.5, np.inf), 0.0),
     ("atan2", (-0.0, -1.0), -np.pi), ("atan2", (0.0, -0.0), np.pi), ("atan2", (-0.0, 0.0), -0.0),
     ("atan2", (np.inf, -np.inf), 3 * np.pi / 4), ("atan2", (np.nan, np.inf), np.nan),
@@ -110,7 +145,8 @@ CASES = [
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize(("name", "inputs", "wanted"), CASES)
 def test_exceptions_are_those_of_c99(name, inputs, wanted, bits):
-    got = compiled(name, 4, bits)(*(np.full(4, x) for x in inputs))[0]
+    with np.errstate(over="ignore"):
+        got = compiled(name, 4, bits)(*(np.full(4, x) for x in inputs))[0]
     if bits == 32 and inputs == (1e308, 5e-324):
         wanted = np.nan  # as numbers of 32 bits these are infinity and zero
     np.testing.assert_array_equal(got, got.dtype.type(wanted))

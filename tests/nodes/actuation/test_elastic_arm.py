@@ -321,6 +321,25 @@ def test_refuses(planar, case):
         arm(planar, **options)
 
 
+def test_a_joint_that_slides_takes_the_exact_model_only(tmp_path):
+    body = '<mass value="5"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    file = tmp_path / "slide.urdf"
+    file.write_text(
+        f'<robot name="r"><link name="b"/><link name="l"><inertial>{body}</inertial></link>'
+        '<joint name="j" type="prismatic"><parent link="b"/><child link="l"/>'
+        '<axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    spring = {"gravity_world": WEIGHTLESS, "joint_stiffness_n_m_per_rad": [20.0]}
+    tree = parse_urdf(file)
+    start = {"joint_angles": [0.1], "joint_deflections": [0.1]}
+    sliding, turning = arm(tree, **spring), arm(pendulum(), **spring)  # 5 kg, 5 kg·m²
+    ours = rollout(sliding, state(sliding, **start), 100)
+    theirs = rollout(turning, state(turning, **start), 100)
+    np.testing.assert_allclose(ours["joint_angles"], theirs["joint_angles"], atol=1e-15)
+    with pytest.raises(ParameterError, match="is not for joint 'j': it slides"):
+        arm(tree, joint_model="inserted_body", inserted_inertia_kg_m2=[1e-3], **spring)
+
+
 def test_metadata_is_whole(planar):
     node = arm(planar, joint_stiffness_n_m_per_rad=np.ones(3))
     assert node.validate_mime_consistency() == []

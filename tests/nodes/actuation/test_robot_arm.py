@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime import GraphManager, InputError, ParameterError
+from mime import GraphManager, InputError, LimitWarning, ParameterError
 from mime.control.kinematics import (
     forward_dynamics,
     frame_jacobian,
@@ -49,6 +49,34 @@ def state(q, qd=None):
 
 def test_metadata_is_whole(desktop):
     assert arm(desktop).validate_mime_consistency() == []
+
+
+def test_the_fields_inputs_and_fluxes_are_those_of_mime_node_102(planar):
+    node = arm(planar)
+    assert list(node.initial_state()) == ["joint_angles", "joint_velocities"]
+    spec = node.boundary_input_spec()
+    assert (spec["commanded_joint_torques"].shape, spec["external_wrenches_per_link"].shape) == (
+        (3,),
+        (3, 6),
+    )
+    assert {entry.coupling for entry in spec.values()} == {"additive"}
+    assert not any(np.any(entry.default_value()) for entry in spec.values())
+    assert {name: flux.shape for name, flux in node.boundary_flux_spec().items()} == {
+        "end_effector_pose_world": (7,),
+        "link_poses_world": (3, 7),
+        "joint_angles": (3,),
+        "joint_velocities": (3,),
+        "joint_torques_actual": (3,),
+    }
+    identity = [0, 0, 0, 1, 0, 0, 0]
+    assert node.params["end_effector_offset_in_link"].tolist() == identity
+    assert node.params["base_pose_world"].tolist() == identity
+    assert node.params["gravity_world"].tolist() == [0, 0, -9.80665]
+    np.testing.assert_array_equal(node.params["joint_friction_n_m_s"], planar.joint_friction)
+    # Without an override the URDF's limits hold.
+    upper = planar.joint_limits[:, 1]
+    after = node.update(state(upper, np.ones(3)), {}, DT)["joint_angles"]
+    np.testing.assert_array_equal(after, upper)
 
 
 def test_a_step_is_semi_implicit_euler_of_the_forward_dynamics(desktop):
@@ -152,7 +180,8 @@ class TestLimits:
         node = arm(planar, joint_limits=mode, joint_limit_override=limits, **options)
         graph = GraphManager()
         graph.add_node(node)
-        run = graph.compile().run(steps=steps, record=["arm.joint_angles", "arm.joint_velocities"])
+        record = ["arm.joint_angles", "arm.joint_velocities"]
+        run = graph.compile().run(steps=steps, record=record, watch=mode == "spring")
         return run["arm"]["joint_angles"], run["arm"]["joint_velocities"]
 
     def test_stop_clips_the_position_and_zeroes_the_velocity(self, planar):
@@ -167,13 +196,15 @@ class TestLimits:
         assert qd[-1, 0] < -0.5
 
     def test_spring_gives_way_by_load_over_stiffness(self, planar):
-        q, qd = self.falling(planar, "spring", steps=4000, limit_stiffness_n_m_per_rad=1e3)
+        with pytest.warns(LimitWarning, match="travel beyond the limit of joint"):
+            q, qd = self.falling(planar, "spring", steps=4000, limit_stiffness_n_m_per_rad=1e3)
         assert np.abs(qd[-1]).max() < 1e-6
         load = nonlinear_bias(planar, q[-1], np.zeros(3), GRAVITY)
         np.testing.assert_allclose(q[-1] - [-0.5, -0.1, -0.1], -load / 1e3, rtol=1e-6)
 
     def test_a_very_stiff_spring_does_not_blow_up(self, planar):
-        q, _ = self.falling(planar, "spring", limit_stiffness_n_m_per_rad=1e8)
+        with pytest.warns(LimitWarning, match="travel beyond the limit of joint"):
+            q, _ = self.falling(planar, "spring", limit_stiffness_n_m_per_rad=1e8)
         assert np.isfinite(q).all()
         assert q[:, 0].min() > -0.52
 

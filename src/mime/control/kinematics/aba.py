@@ -3,18 +3,19 @@
 Its cost grows with the number of links, where that of a mass matrix grows with its square. Gravity
 and the products of velocities enter as the wrenches that the links need when q̈ = 0; q̈ is then what
 the torques add to that motion.
+
+Each link is treated in its own axes: there S is constant, and for a joint about a coordinate axis
+U is a column of the inertia.
 """
 
+# mypy: disable-error-code="override"
+# (a sum of inertias is not the concatenation of tuples that it takes the place of)
+
+from collections.abc import Callable
 from typing import Any, NamedTuple, no_type_check
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Float
-
-from mime.control.kinematics.in_loops import link_masses, link_motions, wrenches_from_outside
-from mime.control.kinematics.placement import Links, placed
-from mime.control.kinematics.recursion import Run, columns, common_dtype, inward, outward, runs
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, reciprocal, sub, unpack
+from mime.control.kinematics.recursion import Walk
+from mime.control.kinematics.scalar import Scalar, add, mul, reciprocal, sub
 from mime.control.kinematics.spatial import (
     NO_WRENCH,
     ZERO,
@@ -22,13 +23,12 @@ from mime.control.kinematics.spatial import (
     MassMoments,
     Matrix,
     Motion,
-    Vector,
     Wrench,
     cross_matrix,
     symmetric,
+    symmetric_sum,
+    turned,
 )
-from mime.control.kinematics.tree import KinematicTree
-from mime.xla.keep_call import keep_call
 
 
 @no_type_check
@@ -39,13 +39,17 @@ class ArticulatedInertia(NamedTuple):
     B: Matrix
     C: Matrix
 
+    def __add__(self, other: "ArticulatedInertia") -> "ArticulatedInertia":
+        (A, B, C), (A_o, B_o, C_o) = self, other
+        return ArticulatedInertia(symmetric_sum(A, A_o), B + B_o, symmetric_sum(C, C_o))
+
     def with_mass(self, mass: MassMoments) -> "ArticulatedInertia":
         """The inertia plus that of a rigid body, [[m 1, [h]×ᵀ], [[h]×, I]]."""
-        (A, B, C), m, I = self, mass.mass, mass.inertia()
+        (A, B, C), m = self, mass.mass
         return ArticulatedInertia(
             symmetric(lambda i, j: add(A[i][j], m if i == j else 0.0)),
             B + cross_matrix(mass.first).T,
-            symmetric(lambda i, j: add(C[i][j], I[i][j])),
+            symmetric_sum(C, mass.inertia()),
         )
 
     def wrench(self, motion: Motion) -> Wrench:
@@ -62,61 +66,39 @@ class ArticulatedInertia(NamedTuple):
             symmetric(lambda i, j: sub(C[i][j], mul(N[i], N_D[j]))),
         )
 
-    def shifted(self, r: Vector) -> "ArticulatedInertia":
-        """The inertia about the origin of the parent, in which this body's origin lies at r."""
-        (A, B, C), rx = self, cross_matrix(r)
+    def seen_from_parent(self, X: Frame) -> "ArticulatedInertia":
+        """Turned by R, and then about the origin of the parent, in which this one's lies at r."""
+        R, rx = X.R, cross_matrix(X.r)
+        A, B, C = turned(R, self.A), R @ self.B @ R.T, turned(R, self.C)
         B_p = B - A @ rx
-        left, right = rx @ B_p, B.T @ rx
-        C_p = symmetric(lambda i, j: add(C[i][j], sub(left[i][j], right[i][j])))
+        (BT, B_pT), rxT = (B.T, B_p.T), rx.T  # C_p = C + rx B_p - Bᵀ rx
+        C_p = symmetric(lambda i, j: add(C[i][j], sub(rx[i].dot(B_pT[j]), BT[i].dot(rxT[j]))))
         return ArticulatedInertia(A, B_p, C_p)
 
 
-WEIGHTLESS = ArticulatedInertia(*[Matrix([ZERO] * 3)] * 3)
+@no_type_check
+class Beyond(NamedTuple):
+    """All that hangs on a link, with its joints free: its inertia, and the wrench that holds it."""
+
+    inertia: ArticulatedInertia
+    wrench: Wrench
+
+    def __add__(self, other: "Beyond") -> "Beyond":
+        return Beyond(self.inertia + other.inertia, self.wrench + other.wrench)
 
 
-class Bodies(NamedTuple):
-    """The links of a tree in a configuration, each with all beyond it, its joint free."""
-
-    tree_runs: list[Run]
-    links: Links
-    mass: MassMoments
-    """The moments of each link, in world axes."""
-    U: Wrench
-    D_inv: jax.Array
+NOTHING_BEYOND = Beyond(ArticulatedInertia(*[Matrix([ZERO] * 3)] * 3), NO_WRENCH)
 
 
-def articulated_bodies(
-    tree: KinematicTree, q: Float[Array, " joints"], diagonal: Float[Array, " joints"] | None
-) -> Bodies:
-    """Go from the tips to the root of a tree without mimic joints,
-
-    U_i = I_i S_i                                 wrench that moves joint i alone
-    D_i = S_i · U_i + armature + diagonal
-    I_p += X_i (I_i - U_i D_i⁻¹ U_iᵀ)             the body from link i on, its joint free
-    """
-    dtype, tree_runs = common_dtype(tree, q, diagonal), runs(tree.parent_idxs)
-    resistance = columns(tree.armature, dtype)
-    if diagonal is not None:
-        resistance = add(resistance, columns(diagonal, dtype))
-    links = placed(tree, q, dtype, tree_runs)
-    mass = keep_call(Frame.mass, Frame(links.pose.R, ZERO), link_masses(tree, dtype))
-
-    def release(beyond: ArticulatedInertia, link: Any) -> Any:
-        X, S, mass, resistance = link
-        I = beyond.with_mass(mass)
-        U = I.wrench(S)
-        inverse_D = reciprocal(add(U.power(S), resistance))
-        return I.released(U, inverse_D).shifted(X.r), (U, inverse_D)
-
-    bodies = links.X, links.S, mass, resistance
-    U, inverse_D = inward(tree_runs, release, WEIGHTLESS, bodies, dtype)
-    return Bodies(tree_runs, links, mass, U, inverse_D)
-
-
-def solve_bodies(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WRENCH) -> jax.Array:
+def solve_articulated(
+    walk: Walk, X: Any, S: Any, masses: Any, resistance: Any, tau: Any, p: Any
+) -> Any:
     """M q̈ = tau - (what the wrenches p on the links take): from the tips to the root,
 
+        U_i = I_i S_i                                 wrench that moves joint i alone
+        D_i = S_i · U_i + resistance_i                what M has besides the links, on its diagonal
         u_i = tau_i - S_i · p_i
+        I_p += X_i (I_i - U_i D_i⁻¹ U_iᵀ)             the body from link i on, its joint free
         p_p += X_i (p_i + U_i D_i⁻¹ u_i)
 
     and from the root to the tips,
@@ -124,34 +106,35 @@ def solve_bodies(bodies: Bodies, tau: Float[Array, " joints"], p: Wrench = NO_WR
         a_i = X_i⁻¹ a_p
         q̈_i = D_i⁻¹ (u_i - U_i · a_i)
         a_i += S_i q̈_i
+
+    Each joint must move one link: those that mimic others couple distant bodies.
     """
-    (tree_runs, links, _, U, inverse_D), dtype = bodies, common_dtype(bodies, tau, p)
 
-    def carry(beyond: Wrench, link: Any) -> Any:
-        X, S, U, inverse_D, tau, p = link
-        p = p + beyond
+    def release(
+        beyond: Beyond,
+        X: Frame,
+        S: Motion,
+        mass: MassMoments,
+        resistance: Scalar,
+        tau: Scalar,
+        p: Wrench,
+    ) -> tuple[Callable, Any]:
+        I, p = beyond.inertia.with_mass(mass), p + beyond.wrench
+        U = I.wrench(S)
+        inverse_D = reciprocal(add(U.power(S), resistance))
         u = sub(tau, p.power(S))
-        return X.wrench(p + U * mul(inverse_D, u)), u
 
-    def accelerate(parent: Any, link: Any) -> Any:
-        (a, _), (X, S, U, inverse_D, u) = parent, link
-        a = X.motion_of_child(a)
+        def share() -> Beyond:
+            inertia = I.released(U, inverse_D).seen_from_parent(X)
+            return Beyond(inertia, X.wrench(p + U * mul(inverse_D, u)))
+
+        return share, (U, inverse_D, u)
+
+    def accelerate(parent: Motion, X: Frame, S: Motion, free: Any) -> tuple[Motion, Scalar]:
+        U, inverse_D, u = free
+        a = X.motion_of_child(parent)
         qdd = mul(inverse_D, sub(u, U.power(a)))
         return a + S * qdd, qdd
 
-    joints = links.X, links.S, U, inverse_D
-    u = inward(tree_runs, carry, NO_WRENCH, (*joints, jnp.asarray(tau, dtype), p), dtype)
-    still: tuple[Motion, Any] = Motion(ZERO, ZERO), 0.0
-    return outward(tree_runs, accelerate, still, (*joints, u), dtype)[1]
-
-
-def bias_wrenches(
-    bodies: Bodies, tree: KinematicTree, qd: Array, gravity_world: Array, F_ext: Array | None
-) -> Wrench:
-    """The wrench p that each link needs when q̈ = 0, less what it gets from outside."""
-    tree_runs, links, mass, *_ = bodies
-    dtype = common_dtype(bodies, qd, gravity_world, F_ext)
-    root = -Vector(unpack(gravity_world))
-    motion = link_motions(links, jnp.asarray(qd, dtype), 0.0, root, dtype, tree_runs)
-    p = keep_call(MassMoments.inertial_wrench, mass, motion.a, motion.A)
-    return p if F_ext is None else p - wrenches_from_outside(tree, links, F_ext, dtype)
+    free = walk.inward(release, NOTHING_BEYOND, X, S, masses, resistance, tau, p)
+    return walk.outward(accelerate, Motion(ZERO, ZERO), X, S, free)

@@ -1,36 +1,54 @@
 """Kinetic and potential energy, in joules."""
 
-import numpy as np
+from typing import Any
+
 from jaxtyping import Float
 
-from mime.control.kinematics.fk import com_frames
-from mime.control.kinematics.rnea import rnea
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, sub, unpack
-from mime.control.kinematics.spatial import Vector
+from mime.control.kinematics.fk import link_frames
+from mime.control.kinematics.joints import joint_frames, joint_motions, mass_moments
+from mime.control.kinematics.recursion import walk
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, neg, pack, unpack
+from mime.control.kinematics.spatial import ZERO, Frame, MassMoments, Motion, Vector
 from mime.control.kinematics.tree import KinematicTree
+from mime.native.straight import kernel_function
 
 
+@kernel_function()
 def kinetic_energy(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"]
 ) -> Float[Array, ""]:
-    """T = ½ q̇ᵀ M(q) q̇, rotors included.
+    """T = ½ Σ (P_i · v_i + L_i · w_i) + ½ Σ armature q̇², which is ½ q̇ᵀ M(q) q̇."""
 
-    M q̇ is what the Newton-Euler algorithm gives at rest for an acceleration q̈ = q̇.
-    """
-    rates = unpack(qd)
-    momenta = unpack(rnea(tree, q, None, qd, np.zeros(3)))
-    total: Scalar = 0.0
-    for rate, momentum in zip(rates, momenta, strict=True):
-        total = add(total, mul(rate, momentum))
-    return pack(mul(0.5, total), q, qd)
+    def move(
+        parent: Motion, X: Frame, S: Motion, mass: MassMoments, qd: Scalar
+    ) -> tuple[Motion, Scalar]:
+        v = X.motion_of_child(parent) + S * qd
+        return v, mass.momentum(v).power(v)
+
+    links = walk(tree, q, qd)
+    X, S, rates = joint_frames(links, q), joint_motions(links), links.joint_table(qd)
+    of_links = links.outward(
+        move, Motion(ZERO, ZERO), X, S, mass_moments(links), links.to_links(rates)
+    )
+    armature = links.joint_table(tree.armature)
+    of_rotors = links.each(lambda J, qd: mul(J, mul(qd, qd)), armature, rates)
+    total = add(links.total(of_links), links.total(of_rotors))
+    return pack(mul(0.5, total), links.dtype, q, qd)
 
 
+@kernel_function()
 def potential_energy(
     tree: KinematicTree, q: Float[Array, " joints"], gravity_world: Float[Array, "3"]
 ) -> Float[Array, ""]:
     """V = -Σ m_i gᵀ c_i, zero when every centre of mass lies at the height of the root's origin."""
-    gravity = Vector(unpack(gravity_world))
-    total: Scalar = 0.0
-    for mass, frame in zip(unpack(tree.masses), com_frames(tree, q), strict=True):
-        total = sub(total, mul(mass, gravity.dot(frame.r)))
-    return pack(total, q)
+    links = walk(tree, q, gravity_world)
+    gravity = Vector(unpack(gravity_world, links.dtype))
+
+    def weight(frame: Frame, mass: Scalar, com: Any) -> Scalar:
+        return mul(mass, gravity.dot(frame.point(Vector(com))))
+
+    masses, coms = links.link_table(tree.masses), links.link_table(tree.coms)
+    total = links.total(
+        links.each(weight, link_frames(links, joint_frames(links, q)), masses, coms)
+    )
+    return pack(neg(total), links.dtype, q)

@@ -1,39 +1,24 @@
 """Forward dynamics: the accelerations that given torques cause.
 
-Most trees take the mass matrix with a sparse LᵀDL, unrolled: small ones in one piece, larger ones
-link by link (`keep_call`). Deep ones, and many large ones at once, take articulated bodies.
-benchmarks/joints.py and benchmarks/parts.py measure which is faster.
+Two algorithms, each in its own file: the mass matrix with a sparse LᵀDL, and articulated bodies.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax
-import numpy as np
 from jaxtyping import Float
 
-from mime.control.kinematics import in_loops
-from mime.control.kinematics.aba import Bodies, articulated_bodies, bias_wrenches, solve_bodies
-from mime.control.kinematics.crba import composite_rigid_bodies
+from mime.control.kinematics.aba import solve_articulated
+from mime.control.kinematics.crba import joint_momenta, lower_triangle
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions, mass_moments
 from mime.control.kinematics.ltdl import solve_ltdl
-from mime.control.kinematics.recursion import INLINED_SOLVES, UNROLLED_SOLVES, is_large, use_loops
-from mime.control.kinematics.rnea import inverse_dynamics, unpack_wrenches
-from mime.control.kinematics.scalar import Array, add, pack, sub, unpack
-from mime.control.kinematics.spatial import Vector
-from mime.control.kinematics.tree import (
-    KinematicTree,
-    joint_transforms,
-    link_mass_moments,
-    path_to_root,
-)
-from mime.native.folding import Constants, jit_folding, split
-from mime.xla.keep_call import Call, inline, keep_call
-
-_DEEP = 12
-"""Articulated bodies are faster for chains of more links than this."""
+from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
+from mime.control.kinematics.rnea import joint_torques, needed_wrenches
+from mime.control.kinematics.scalar import Array, add, sub
+from mime.control.kinematics.tree import KinematicTree, path_to_root
+from mime.native.straight import kernel_function
 
 
+@kernel_function()
 def forward_dynamics(
     tree: KinematicTree,
     q: Float[Array, " joints"],
@@ -48,137 +33,64 @@ def forward_dynamics(
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to the diagonal
     of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    given = DynamicsInputs(tree, q, qd, tau, gravity_world, F_ext, diagonal)
-    if not is_large(tree, 0, q, qd, tau):  # nothing to compile
-        return _by_mass_matrix(given, inline)
-    if not is_large(tree, UNROLLED_SOLVES, q, qd, tau):
-        return _of_small(*split(given))
-    if not use_loops(tree, UNROLLED_SOLVES, q, qd, tau):
-        return _link_by_link(given)
-    return _of_large(*split(given))
+    links = walk(tree, q, qd, tau, gravity_world, F_ext, diagonal)
+    X, S = joint_frames(links, q), joint_motions(links)
+    rates, still = links.joint_table(qd), links.joint_table(None)
+    p = needed_wrenches(links, X, S, felt_moments(links), rates, still, gravity_world, F_ext)
+    if isinstance(links, Loops) or articulated_bodies_are_fewer_operations(tree):
+        qdd = by_articulated_bodies(links, X, S, p, tau, diagonal)
+    else:
+        qdd = by_mass_matrix(links, X, S, p, tau, diagonal)
+    return links.array(qdd, q, qd, tau)
 
 
-class DynamicsInputs(NamedTuple):
-    """The arguments of `forward_dynamics`."""
-
-    tree: KinematicTree
-    q: Array
-    qd: Array
-    tau: Array
-    gravity_world: Array
-    F_ext: Array | None
-    diagonal: Array | None
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _of_small(constants: Constants, variables: list[Array]) -> Array:
-    """q̈ of a small tree: in one piece if it is very small or batched, else link by link."""
-    in_one_piece = partial(_by_mass_matrix, call=inline)
-    if constants.merge(variables).tree.num_links <= INLINED_SOLVES:
-        return in_one_piece(constants.merge(variables))
-    return _of_one_or_many(constants, variables, _link_by_link, in_one_piece)
+def by_mass_matrix(
+    walk: Unrolled, X: list, S: list, p: list, tau: Array, diagonal: Array | None
+) -> list:
+    """q̈ by M = LᵀDL, where the links need the wrenches p when q̈ = 0; of any tree."""
+    M = lower_triangle(walk, X, S, joint_momenta(walk, X, S, felt_moments(walk)))
+    for c, extra in enumerate(walk.joint_table(diagonal)):
+        M[c][c] = add(M[c][c], extra)
+    rest = walk.each(sub, walk.joint_table(tau), joint_torques(walk, X, S, p))
+    return solve_ltdl(M, rest)
 
 
-@_of_small.defjvp
-def _change_of_small(
-    constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
-) -> tuple[Array, Array]:
-    """q̈ and its change, link by link: the derivative takes four times as many operations."""
-    return jax.jvp(lambda x: _link_by_link(constants.merge(x)), variables, changes)
+def by_articulated_bodies(
+    walk: Walk, X: Any, S: Any, p: Any, tau: Array, diagonal: Array | None
+) -> Any:
+    """The same, with as many operations per link for any number of links; without mimics.
 
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _of_large(constants: Constants, variables: list[Array]) -> Array:
-    """q̈ of a large tree: link by link for one robot, unless it is deep; in loops for many.
-
-    Unrolled, a batch of large robots takes minutes to compile.
+    The bodies keep their whole masses, not only what the joints feel: inertias stay positive.
     """
-    if _is_deep(constants.merge(variables).tree):
-        return by_articulated_bodies(constants.merge(variables))[0]
-    many = lambda given: by_articulated_bodies(given)[0]  # noqa: E731
-    return _of_one_or_many(constants, variables, _link_by_link, many)
+    armature, extra = walk.joint_table(walk.tree.armature), walk.joint_table(diagonal)
+    resistance = walk.each(add, armature, extra)
+    return solve_articulated(walk, X, S, mass_moments(walk), resistance, walk.joint_table(tau), p)
 
 
-def _of_one_or_many(
-    constants: Constants,
-    variables: list[Array],
-    one: Callable[[DynamicsInputs], Array],
-    many: Callable[[DynamicsInputs], Array],
-) -> Array:
-    """one(given), and under `jax.vmap` the batched `many`."""
+class Operations(NamedTuple):
+    """Operations of a link that hangs on d others: constant + linear d + quadratic d²."""
 
-    @jax.custom_batching.custom_vmap
-    def of_one(variables: list[Array]) -> Array:
-        return one(constants.merge(variables))
+    constant: int
+    linear: int
+    quadratic: int
 
-    @of_one.def_vmap
-    def of_many(_: int, is_batched: list[list[bool]], variables: list[Array]) -> tuple[Array, bool]:
-        axes = [0 if batched else None for batched in is_batched[0]]
-        return jax.vmap(lambda each: many(constants.merge(each)), (axes,))(variables), True
-
-    return of_one(variables)
+    def of(self, tree: KinematicTree) -> int:
+        """A link on the root counts nothing: it has nobody to hand its inertia to."""
+        depths = [len(path_to_root(tree, i)) - 1 for i in range(tree.num_links)]
+        return sum(self.constant + self.linear * d + self.quadratic * d**2 for d in depths if d)
 
 
-@_of_large.defjvp
-def _change_of_large(
-    constants: Constants, variables: tuple[list[Array]], changes: tuple[list[Array]]
-) -> tuple[Array, Array]:
-    """M δq̈ = -δ(ID(q, q̇, q̈) - tau) at a fixed q̈.
+MASS_MATRIX = Operations(31 + 68 + 2, 25 + 6, 1)
+"""`joint_torques` 31, `joint_momenta` 68, `lower_triangle` 25 d, `solve_ltdl` 2 + 6 d + d²."""
+ARTICULATED_BODIES = Operations(288 + 39, 0, 0)
+"""`release` 288, `accelerate` 39 of `solve_articulated`.
 
-    The derivative is that of inverse dynamics, and then a second right side for the same M.
-    """
-    given = constants.merge(variables[0])
-    tree, q, *_, diagonal = given
-    qdd, bodies = by_articulated_bodies(given)
-
-    def imbalance(variables: list[Array]) -> Array:
-        tree, q, qd, tau, gravity_world, F_ext, diagonal = constants.merge(variables)
-        needed = in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext) - tau
-        return needed if diagonal is None else needed + diagonal * qdd
-
-    def times_M(x: Array) -> Array:
-        force = in_loops.inverse_dynamics(tree, q, None, x, np.zeros(3), None)
-        return force if diagonal is None else force + diagonal * x
-
-    def solve(_: Callable, force: Array) -> Array:
-        return solve_bodies(bodies, force)
-
-    _, change = jax.jvp(imbalance, variables, changes)
-    return qdd, jax.lax.custom_linear_solve(times_M, -change, solve, symmetric=True)
+Both are what JAX traces for a joint about a coordinate axis, offset from its parent in all three
+directions; fewer offsets shrink both alike. What the algorithms share is left out.
+"""
 
 
-def _is_deep(tree: KinematicTree) -> bool:
-    return max(len(path_to_root(tree, i)) for i in range(tree.num_links)) > _DEEP
-
-
-def by_articulated_bodies(given: DynamicsInputs) -> tuple[Array, Bodies]:
-    """q̈ in loops, for a tree without mimic joints; and what was computed on the way."""
-    tree, q, qd, tau, gravity_world, F_ext, diagonal = given
-    bodies = articulated_bodies(tree, q, diagonal)
-    p = bias_wrenches(bodies, tree, qd, gravity_world, F_ext)
-    return solve_bodies(bodies, tau, p), bodies
-
-
-def _by_mass_matrix(given: DynamicsInputs, call: Call) -> Array:
-    tree, q, qd, tau, gravity_world, F_ext, diagonal = given
-    X = joint_transforms(tree, q, call)
-    masses = link_mass_moments(tree)
-    bias = inverse_dynamics(
-        tree,
-        X,
-        masses,
-        unpack(qd),
-        [0.0] * tree.num_joints,
-        Vector(unpack(gravity_world)),
-        None if F_ext is None else unpack_wrenches(F_ext),
-        call,
-    )
-    M = composite_rigid_bodies(tree, X, masses, call)
-    if diagonal is not None:
-        for c, extra in enumerate(unpack(diagonal)):
-            M[c][c] = add(M[c][c], extra)
-    rest = [sub(t, b) for t, b in zip(unpack(tau), bias, strict=True)]
-    return pack(solve_ltdl(M, rest, call), q, qd, tau)
-
-
-_link_by_link = jit_folding(partial(_by_mass_matrix, call=keep_call))
+def articulated_bodies_are_fewer_operations(tree: KinematicTree) -> bool:
+    """False for joints that mimic others, which need the mass matrix."""
+    mimics = tree.num_links != tree.num_joints
+    return not mimics and ARTICULATED_BODIES.of(tree) < MASS_MATRIX.of(tree)

@@ -4,30 +4,28 @@ Each link is treated in its own axes, about its own origin. Gravity is a root th
 upwards.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from jaxtyping import Float
 
-from mime.control.kinematics import in_loops
-from mime.control.kinematics.recursion import UNROLLED_TORQUES, use_loops
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, pack, unpack
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions
+from mime.control.kinematics.recursion import Walk, walk
+from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import (
+    IDENTITY,
+    NO_WRENCH,
     ZERO,
     Frame,
     LinkMotion,
-    MassMoments,
     Matrix,
     Motion,
     Vector,
     Wrench,
     link_motion,
 )
-from mime.control.kinematics.tree import (
-    KinematicTree,
-    joint_motions,
-    joint_transforms,
-    link_coordinates,
-    link_mass_moments,
-)
-from mime.xla.keep_call import Call, inline
+from mime.control.kinematics.tree import KinematicTree
+from mime.native.straight import kernel_function
 
 
 def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
@@ -49,69 +47,50 @@ def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) 
     return link_motion(w, w_dot, a)
 
 
-def link_motions(
-    tree: KinematicTree,
-    X: list[Frame],
-    qd: list[Scalar],
-    qdd: list[Scalar],
-    root_acceleration: Vector,
-    call: Call = inline,
-) -> list[LinkMotion]:
-    """The outward pass, from the root to the tips."""
+def link_motions(walk: Walk, X: Any, S: Any, qd: Any, qdd: Any, root_acceleration: Vector) -> Any:
+    """The motion of each link: from the root to the tips."""
+
+    def step(parent: LinkMotion, *link: Any) -> tuple[LinkMotion, LinkMotion]:
+        motion = move_link(parent, *link)
+        return motion, motion
+
     root = link_motion(ZERO, ZERO, root_acceleration)
-    motions: list[LinkMotion] = []
-    for i, S in enumerate(joint_motions(tree)):
-        parent = tree.parent_idxs[i]
-        motions.append(
-            call(move_link, root if parent < 0 else motions[parent], X[i], S, qd[i], qdd[i])
-        )
-    return motions
+    return walk.outward(step, root, X, S, walk.to_links(qd), walk.to_links(qdd))
 
 
-def joint_torques(
-    tree: KinematicTree, X: list[Frame], wrenches: list[Wrench], call: Call = inline
-) -> list[Scalar]:
-    """tau_i = S_i · f_i,   f_p += X_i f_i: the inward pass, from the tips to the root.
+def needed_wrenches(
+    walk: Walk,
+    X: Any,
+    S: Any,
+    masses: Any,
+    qd: Any,
+    qdd: Any,
+    gravity_world: Array,
+    F_ext: Array | None,
+) -> Any:
+    """The wrench that each link needs for its motion, less what it gets from outside."""
+    up = -Vector(unpack(gravity_world, walk.dtype))
+    motions = link_motions(walk, X, S, qd, qdd, up)
+    f = walk.each(lambda mass, m: mass.inertial_wrench(m.a, m.A), masses, motions)
+    if F_ext is None:
+        return f
+    return walk.each(Wrench.__sub__, f, _wrenches_at_link_origins(walk, X, F_ext))
+
+
+def joint_torques(walk: Walk, X: Any, S: Any, f: Any) -> Any:
+    """tau_i = S_i · f_i,   f_p += X_i f_i: from the tips to the root.
 
     f_i is the wrench that link i and all links beyond it need.
     """
-    f = list(wrenches)
-    tau: list[Scalar] = [0.0] * tree.num_links
-    S = joint_motions(tree)
-    for i in reversed(range(tree.num_links)):
-        tau[i] = f[i].power(S[i])
-        parent = tree.parent_idxs[i]
-        if parent >= 0:
-            f[parent] = call(_with_carried, f[parent], X[i], f[i])
-    return _sum_over_coordinates(tree, tau)
+
+    def carry(beyond: Wrench, X: Frame, S: Motion, f: Wrench) -> tuple[Callable, Scalar]:
+        f = f + beyond
+        return lambda: X.wrench(f), f.power(S)
+
+    return walk.to_joints(walk.inward(carry, NO_WRENCH, X, S, f))
 
 
-def inverse_dynamics(
-    tree: KinematicTree,
-    X: list[Frame],
-    masses: list[MassMoments],
-    qd: list[Scalar],
-    qdd: list[Scalar],
-    gravity: Vector,
-    F_ext: list[Wrench] | None,
-    call: Call = inline,
-) -> list[Scalar]:
-    """`rnea` on scalars; `forward_dynamics` shares X and masses with it."""
-    motions = link_motions(
-        tree, X, link_coordinates(tree, qd), link_coordinates(tree, qdd), -gravity, call
-    )
-    f = [
-        call(MassMoments.inertial_wrench, mass, m.a, m.A)
-        for mass, m in zip(masses, motions, strict=True)
-    ]
-    if F_ext is not None:
-        f_ext = _wrenches_at_link_origins(tree, X, F_ext, call)
-        f = [a - b for a, b in zip(f, f_ext, strict=True)]
-    tau = joint_torques(tree, X, f, call)
-    armature = unpack(tree.armature)
-    return [add(tau[j], mul(armature[j], qdd[j])) for j in range(tree.num_joints)]
-
-
+@kernel_function()
 def rnea(
     tree: KinematicTree,
     q: Float[Array, " joints"],
@@ -125,24 +104,17 @@ def rnea(
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
     axes, at the link's own `<inertial>` origin. Joint friction is not included; the armature is.
     """
-    if use_loops(tree, UNROLLED_TORQUES, q, qd, qdd):
-        return in_loops.inverse_dynamics(tree, q, qd, qdd, gravity_world, F_ext)
-    return pack(
-        inverse_dynamics(
-            tree,
-            joint_transforms(tree, q),
-            link_mass_moments(tree),
-            _or_zeros(tree, qd),
-            _or_zeros(tree, qdd),
-            Vector(unpack(gravity_world)),
-            None if F_ext is None else unpack_wrenches(F_ext),
-        ),
-        q,
-        qd,
-        qdd,
-    )
+    links = walk(tree, q, qd, qdd, gravity_world, F_ext)
+    X, S = joint_frames(links, q), joint_motions(links)
+    v, a = links.joint_table(qd), links.joint_table(qdd)
+    f = needed_wrenches(links, X, S, felt_moments(links), v, a, gravity_world, F_ext)
+    tau = joint_torques(links, X, S, f)
+    armature = links.joint_table(tree.armature)
+    tau = links.each(lambda tau, J, a: add(tau, mul(J, a)), tau, armature, a)
+    return links.array(tau, q, qd, qdd)
 
 
+@kernel_function()
 def gravity_vector(
     tree: KinematicTree, q: Float[Array, " joints"], gravity_world: Float[Array, "3"]
 ) -> Float[Array, " joints"]:
@@ -150,6 +122,7 @@ def gravity_vector(
     return rnea(tree, q, None, None, gravity_world)
 
 
+@kernel_function()
 def nonlinear_bias(
     tree: KinematicTree,
     q: Float[Array, " joints"],
@@ -160,41 +133,13 @@ def nonlinear_bias(
     return rnea(tree, q, qd, None, gravity_world)
 
 
-def unpack_wrenches(F_ext: Array) -> list[Wrench]:
-    """The wrenches whose rows [F; M] an array holds."""
-    return [Wrench(Vector(row[:3]), Vector(row[3:])) for row in unpack(F_ext)]
+def _wrenches_at_link_origins(walk: Walk, X: Any, F_ext: Array) -> Any:
+    """Wrenches in world axes at the `<inertial>` origins, in link axes at the links' origins."""
 
+    def turn(R_parent: Matrix, X: Frame, origin: list, F: list) -> tuple[Matrix, Wrench]:
+        R = R_parent @ X.R
+        force, moment = R.T @ Vector(F[:3]), R.T @ Vector(F[3:])
+        return R, Wrench(force, moment + Vector(origin).cross(force))
 
-def wrench_at_link_origin(R_world: Matrix, point: Vector, wrench: Wrench) -> Wrench:
-    """A wrench in world axes at a point of the link, seen in link axes at the link's origin."""
-    force, moment = R_world.T @ wrench.force, R_world.T @ wrench.moment
-    return Wrench(force, moment + point.cross(force))
-
-
-def _with_carried(own: Wrench, X: Frame, beyond: Wrench) -> Wrench:
-    return own + X.wrench(beyond)
-
-
-def _or_zeros(tree: KinematicTree, values: Array | None) -> list[Scalar]:
-    return [0.0] * tree.num_joints if values is None else unpack(values)
-
-
-def _sum_over_coordinates(tree: KinematicTree, per_link: list[Scalar]) -> list[Scalar]:
-    """Gᵀ tau: a coordinate carries its own joint and, by their multipliers, those that mimic it."""
-    total: list[Scalar] = [0.0] * tree.num_joints
-    multiplier = unpack(tree.mimic_multiplier)
-    for i, c in enumerate(tree.coordinate_idxs):
-        total[c] = add(total[c], mul(multiplier[i], per_link[i]))
-    return total
-
-
-def _wrenches_at_link_origins(
-    tree: KinematicTree, X: list[Frame], F_ext: list[Wrench], call: Call
-) -> list[Wrench]:
-    R_world: list[Matrix] = []
-    wrenches = []
-    for i, point in enumerate(unpack(tree.inertial_origins)):
-        parent = tree.parent_idxs[i]
-        R_world.append(X[i].R if parent < 0 else call(Matrix.__matmul__, R_world[parent], X[i].R))
-        wrenches.append(call(wrench_at_link_origin, R_world[i], Vector(point), F_ext[i]))
-    return wrenches
+    origins = walk.link_table(walk.tree.inertial_origins)
+    return walk.outward(turn, IDENTITY, X, origins, walk.link_table(F_ext))

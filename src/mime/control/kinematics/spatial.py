@@ -1,8 +1,7 @@
 """The small algebra of rigid bodies: vectors, matrices, frames, wrenches and the moments of a mass.
 
-Everything is made of the scalars of `scalar.py`, each a value of its own: `vmap` then turns every
-one of them into a plain lane over the batch, and a zero of a joint frame removes the operations
-it would have taken part in.
+Everything is made of the scalars of `scalar.py`, each a value of its own: a zero of a joint frame
+removes the operations it would have taken part in.
 """
 
 # mypy: disable-error-code="override"
@@ -10,12 +9,12 @@ it would have taken part in.
 
 import math
 from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import Any, NamedTuple, no_type_check
 
 import jax
 
-from mime.control.kinematics.scalar import Scalar, add, cos_sin, is_constant, mul, sub
-from mime.xla.keep_call import Call, inline
+from mime.control.kinematics.scalar import Scalar, add, cos_sin, is_constant, mul, neg, sub
 
 
 @jax.tree_util.register_pytree_node_class
@@ -33,13 +32,15 @@ class Vector(tuple):
         return cls(parts)
 
     def __add__(self, other: "Vector") -> "Vector":
-        return Vector(add(a, b) for a, b in zip(self, other, strict=True))
+        (ax, ay, az), (bx, by, bz) = self, other
+        return Vector((add(ax, bx), add(ay, by), add(az, bz)))
 
     def __sub__(self, other: "Vector") -> "Vector":
-        return Vector(sub(a, b) for a, b in zip(self, other, strict=True))
+        (ax, ay, az), (bx, by, bz) = self, other
+        return Vector((sub(ax, bx), sub(ay, by), sub(az, bz)))
 
     def __neg__(self) -> "Vector":
-        return Vector(-a for a in self)
+        return Vector(neg(a) for a in self)
 
     def __mul__(self, factor: Scalar) -> "Vector":
         return Vector(mul(a, factor) for a in self)
@@ -107,21 +108,43 @@ def symmetric(entry: Callable[[int, int], Scalar]) -> Matrix:
 def cross_matrix(v: Vector) -> Matrix:
     """[v]×, with [v]× p = v × p."""
     x, y, z = v
-    return Matrix(map(Vector, ((0.0, -z, y), (z, 0.0, -x), (-y, x, 0.0))))
+    return Matrix(map(Vector, ((0.0, neg(z), y), (z, 0.0, neg(x)), (neg(y), x, 0.0))))
 
 
-def _sum(A: Matrix, B: Matrix) -> Matrix:
+def symmetric_sum(A: Matrix, B: Matrix) -> Matrix:
     """A + B, both symmetric."""
     return symmetric(lambda i, j: add(A[i][j], B[i][j]))
 
 
-def _turned(R: Matrix, A: Matrix) -> Matrix:
-    """R A Rᵀ, A symmetric."""
-    RA = R @ A
-    return symmetric(lambda i, j: RA[i].dot(R[j]))
+def turned(R: Matrix, A: Matrix) -> Matrix:
+    """R A Rᵀ, A symmetric.
+
+    The trace stays as it is and gives the last entry of the diagonal. It is that of the row of R
+    with the most variables, which would take the most operations.
+    """
+    i, j, k = sorted(range(3), key=lambda row: sum(not is_constant(x) for x in R[row]))
+    RA_i, RA_j = A @ R[i], A @ R[j]
+    ii, jj = RA_i.dot(R[i]), RA_j.dot(R[j])
+    kk = _difference([A[0][0], A[1][1], A[2][2]], [ii, jj])
+    entry = {(i, i): ii, (j, j): jj, (k, k): kk}
+    entry[i, j] = entry[j, i] = RA_i.dot(R[j])
+    entry[i, k] = entry[k, i] = RA_i.dot(R[k])
+    entry[j, k] = entry[k, j] = RA_j.dot(R[k])
+    return symmetric(lambda row, column: entry[row, column])
 
 
-def turned_about(frame: Matrix, axis: Vector, angle: Scalar, call: Call = inline) -> Matrix:
+def _difference(plus: list[Scalar], minus: list[Scalar]) -> Scalar:
+    """Σ plus - Σ minus, without what is in both: a unit row of R leaves an entry as it is."""
+    for x in minus:
+        same = [n for n, y in enumerate(plus) if y is x]
+        if same:
+            del plus[same[0]]
+        else:
+            plus = [*plus[:-1], sub(plus[-1], x)]
+    return reduce(add, plus, 0.0)
+
+
+def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
     """`frame` turned by `angle` about its own `axis`, by Rodrigues' formula:
 
         R = R_0 (u uᵀ + cos(angle) (1 - u uᵀ) + sin(angle) [u]×)
@@ -131,17 +154,15 @@ def turned_about(frame: Matrix, axis: Vector, angle: Scalar, call: Call = inline
     so, with angle_0 = 1.57079632679, which is not quite pi/2. The sum keeps R sparse without
     touching the number.
     """
+    if is_constant(angle) and angle == 0.0:
+        return frame
     known = all(is_constant(x) for row in (axis, *frame) for x in row)
     if known and frame @ axis == axis:
         (_, xy, xz), (yx, _, yz), (zx, zy, _) = frame
         trace = frame[0][0] + frame[1][1] + frame[2][2]
         sine = axis.dot(Vector((zy - yz, xz - zx, yx - xy)))  # twice, as is trace - 1 the cosine
         frame, angle = IDENTITY, add(math.atan2(sine, trace - 1.0), angle)
-    cos, sin = call(cos_sin, angle)
-    return call(_rodrigues, frame, axis, cos, sin)
-
-
-def _rodrigues(frame: Matrix, axis: Vector, cos: Scalar, sin: Scalar) -> Matrix:
+    cos, sin = cos_sin(angle)
     fixed = frame @ symmetric(lambda i, j: mul(axis[i], axis[j]))
     return fixed + (frame - fixed) * cos + (frame @ cross_matrix(axis)) * sin
 
@@ -203,11 +224,9 @@ class Frame(NamedTuple):
         """A mass described in the child frame, described in the parent frame."""
         R, r = self
         h = R @ m.first
-        shift = symmetric(
-            lambda i, j: add(add(mul(h[i], r[j]), mul(r[i], h[j])), mul(mul(m.mass, r[i]), r[j]))
-        )
-        second = _sum(_turned(R, m.second), shift)
-        return MassMoments(m.mass, h + r * m.mass, second)
+        first = h + r * m.mass
+        shift = symmetric(lambda i, j: add(mul(h[i], r[j]), mul(r[i], first[j])))
+        return MassMoments(m.mass, first, symmetric_sum(turned(R, m.second), shift))
 
     def motion_of_child(self, m: Motion) -> Motion:
         """A motion at the parent's origin, seen at the child's."""
@@ -215,6 +234,11 @@ class Frame(NamedTuple):
 
 
 IDENTITY_FRAME = Frame(IDENTITY, ZERO)
+
+
+def frame_from_matrix(rows: list) -> Frame:
+    """The frame whose 4x4 homogeneous matrix has these unpacked rows."""
+    return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
 
 
 @no_type_check
@@ -233,7 +257,14 @@ class MassMoments(NamedTuple):
 
     def __add__(self, other: "MassMoments") -> "MassMoments":
         return MassMoments(
-            add(self.mass, other.mass), self.first + other.first, _sum(self.second, other.second)
+            add(self.mass, other.mass),
+            self.first + other.first,
+            symmetric_sum(self.second, other.second),
+        )
+
+    def __sub__(self, other: "MassMoments") -> "MassMoments":
+        return MassMoments(
+            sub(self.mass, other.mass), self.first - other.first, self.second - other.second
         )
 
     def inertial_wrench(self, a: Vector, A: Matrix) -> Wrench:
@@ -261,10 +292,11 @@ class MassMoments(NamedTuple):
         """I = tr(S) 1 - S"""
         S = self.second
         trace = [add(S[1][1], S[2][2]), add(S[2][2], S[0][0]), add(S[0][0], S[1][1])]
-        return symmetric(lambda i, j: trace[i] if i == j else -S[i][j])
+        return symmetric(lambda i, j: trace[i] if i == j else neg(S[i][j]))
 
 
 NO_WRENCH = Wrench(ZERO, ZERO)
+NO_MASS = MassMoments(0.0, ZERO, Matrix([ZERO] * 3))
 
 
 def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> MassMoments:
@@ -306,9 +338,9 @@ def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
         map(
             Vector,
             (
-                (-add(yy, zz), sub(xy, az), add(xz, ay)),
-                (add(xy, az), -add(xx, zz), sub(yz, ax)),
-                (sub(xz, ay), add(yz, ax), -add(xx, yy)),
+                (neg(add(yy, zz)), sub(xy, az), add(xz, ay)),
+                (add(xy, az), neg(add(xx, zz)), sub(yz, ax)),
+                (sub(xz, ay), add(yz, ax), neg(add(xx, yy))),
             ),
         )
     )

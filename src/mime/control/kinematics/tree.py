@@ -7,18 +7,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
-from mime.control.kinematics.spatial import (
-    ZERO,
-    Frame,
-    MassMoments,
-    Matrix,
-    Motion,
-    Vector,
-    moments_about_origin,
-    turned_about,
-)
-from mime.xla.keep_call import Call, inline
+from mime._text import brief, nearest, quoted, shortened
+from mime.control.kinematics.scalar import Array
+from mime.core.spec import parameter
 
 JOINT_TYPE_REVOLUTE = 0
 JOINT_TYPE_PRISMATIC = 1
@@ -66,13 +57,13 @@ class KinematicTree(eqx.Module):
     """Position of the joint of link i: multiplier · q[coordinate_idxs[i]] + offset. 1 and 0 unless
     it mimics.
     """
-    masses: Float[Array, " links"]
+    masses: Float[Array, " links"] = parameter("kg", shape=None, at_least=0.0, folds=True)
     """kg, fixed links included."""
-    coms: Float[Array, "links 3"]
+    coms: Float[Array, "links 3"] = parameter("m", shape=None, folds=True)
     """m, centre of mass in the link's frame, fixed links included."""
     inertial_shifts: Float[Array, "links 3"]
     """m, from there to the link's own URDF `<inertial>` origin: 0 where nothing was merged."""
-    inertias: Float[Array, "links 3 3"]
+    inertias: Float[Array, "links 3 3"] = parameter("kg·m²", shape=None, folds=True)
     """kg·m², about the centre of mass, in the link's axes."""
 
     joint_friction: Float[Array, " joints"]
@@ -87,9 +78,11 @@ class KinematicTree(eqx.Module):
     """N·m or N, infinite where the file says nothing (or 0)."""
     velocity_limits: Float[Array, " joints"]
     """rad/s or m/s, infinite where the file says nothing (or 0)."""
-    gear_ratio: Float[Array, " joints"]
+    gear_ratio: Float[Array, " joints"] = parameter("", shape=None, folds=True)
     """Turns of the motor for one of the joint (URDF `mechanicalReduction`)."""
-    rotor_inertia: Float[Array, " joints"]
+    rotor_inertia: Float[Array, " joints"] = parameter(
+        "kg·m²", shape=None, at_least=0.0, folds=True
+    )
     """kg·m² at the motor, before the gear; see `armature`."""
 
     frame_offsets: Float[Array, "frames 4 4"]
@@ -144,10 +137,11 @@ class KinematicTree(eqx.Module):
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""
         if name not in self.frame_names:
-            raise KeyError(
-                f"{self.source}: no link is named {name!r}; the links are "
-                f"{', '.join(self.frame_names)}."
+            message = (
+                f"{self.source}: no link is named {brief(name)}{nearest(name, self.frame_names)}; "
+                f"the links are {quoted(self.frame_names)}"
             )
+            raise KeyError(shortened(message))
         i = self.frame_names.index(name)
         return LinkFrame(self.frame_link_idxs[i], self.frame_offsets[i])
 
@@ -193,51 +187,3 @@ def path_to_root(tree: KinematicTree, link_idx: int) -> list[int]:
 def is_prismatic(tree: KinematicTree, link_idx: int) -> bool:
     """True when the joint above this link slides."""
     return tree.joint_kinds[link_idx] == JOINT_TYPE_PRISMATIC
-
-
-def joint_axes(tree: KinematicTree) -> list[Vector]:
-    """Axis u of the joint above each link, in the link's axes."""
-    return [Vector(axis) for axis in unpack(tree.joint_axes_local)]
-
-
-def frame_from_matrix(rows: list) -> Frame:
-    """The frame whose 4x4 homogeneous matrix has these unpacked rows."""
-    return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
-
-
-def link_coordinates(tree: KinematicTree, coordinates: list[Scalar]) -> list[Scalar]:
-    """The velocity or acceleration of each link's joint, from that of the coordinates."""
-    multiplier = unpack(tree.mimic_multiplier)
-    return [mul(multiplier[i], coordinates[c]) for i, c in enumerate(tree.coordinate_idxs)]
-
-
-def joint_transforms(tree: KinematicTree, q: Array, call: Call = inline) -> list[Frame]:
-    """X_i(q): the frame of each link in its parent link."""
-    frames = [frame_from_matrix(rows) for rows in unpack(tree.joint_frames)]
-    axes = joint_axes(tree)
-    offset = unpack(tree.mimic_offset)
-    positions = [add(x, offset[i]) for i, x in enumerate(link_coordinates(tree, unpack(q)))]
-    return [
-        Frame(R, r + (R @ u) * x)
-        if is_prismatic(tree, i)
-        else Frame(turned_about(R, u, x, call), r)
-        for i, ((R, r), u, x) in enumerate(zip(frames, axes, positions, strict=True))
-    ]
-
-
-def link_mass_moments(tree: KinematicTree) -> list[MassMoments]:
-    """Mass and its moments about each link's origin, in the link's axes."""
-    return [
-        moments_about_origin(mass, Vector(com), Matrix(map(Vector, inertia)))
-        for mass, com, inertia in zip(
-            unpack(tree.masses), unpack(tree.coms), unpack(tree.inertias), strict=True
-        )
-    ]
-
-
-def joint_motions(tree: KinematicTree) -> list[Motion]:
-    """S_i: how each link moves, in its own axes, per unit of its joint's velocity."""
-    return [
-        Motion(axis, ZERO) if is_prismatic(tree, i) else Motion(ZERO, axis)
-        for i, axis in enumerate(joint_axes(tree))
-    ]

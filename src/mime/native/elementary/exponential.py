@@ -12,7 +12,7 @@ from mime.native.elementary.vector import Lanes, Pair, Vector
 def parts_of_exp(k: Lanes, x: Vector, x_lo: Vector | None = None) -> tuple[Vector, Vector, Vector]:
     """(n, r, q): e^(x + x_lo) = 2^n (1 + r + q), |q| < |r|; x within what n may be."""
     ln2, ln2_lo = LN2[k.bits]
-    n = k.nearest(x * INVERSE_LN2[k.bits][0])
+    n = k.nearest(x * INVERSE_LN2[k.bits])
     t = k.fma(n, -ln2, x)  # exact: this ln2 ends in as many zeros as n has digits
     r, r_lo = k.two_sum(t, n * -ln2_lo)
     if x_lo is not None:

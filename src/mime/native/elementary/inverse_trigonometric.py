@@ -92,10 +92,9 @@ def acos(k: Lanes, x: Vector) -> Vector:
     large, s, small = _arcsine(k, abs(x))
     first, second, _ = HALF_PI[k.bits]
     right = x > 0.0
-    s, small = k.select(large, 2.0 * s, s), k.select(large, 2.0 * small, small)
-    rising = large & right
-    s, small = k.select(right & ~large, -s, s), k.select(right & ~large, -small, small)
-    s, small = k.select(large & ~right, -s, s), k.select(large & ~right, -small, small)
-    whole = k.select(rising, 0.0, k.select(large, k.constant(2.0), 1.0))
+    factor = k.select(large, k.constant(2.0), 1.0)
+    factor = k.select(large ^ right, -factor, factor)
+    whole = k.select(large, k.select(right, k.constant(0.0), 2.0), 1.0)
+    s, small = factor * s, factor * small
     high, lost = k.fast_two_sum(whole * first, s)
     return high + (lost + k.fma(whole, second, small))

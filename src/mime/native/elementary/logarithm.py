@@ -40,7 +40,7 @@ def parts_of_log1p(
     """(n, f, f_lo): 1 + x + x_lo = 2^n (1 + f + f_lo); x > -1 and finite."""
     u, u_lo = k.two_sum(k.constant(1.0), x)
     if x_lo is not None:
-        u_lo = u_lo + x_lo
+        u, u_lo = k.fast_two_sum(u, u_lo + x_lo)
     n, m = k.split_normal(u)
     near = n.equals(0.0)  # here x itself has more digits than 1 + x
     f = k.select(near, x, m - 1.0)

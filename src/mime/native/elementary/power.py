@@ -1,6 +1,7 @@
 """pow and cbrt.
 
-pow:   x^y = e^(y log x),  log x = n ln 2 + 2 s (1 + w/3 + w²/5 + w³ T(w)),  s = f / (2 + f),  w = s²
+pow:   x^y = e^(y log x),   x = 2^n (1 + f),  s = f / (2 + f),  w = s²
+       log x = n ln 2 + 2 s (1 + w/3 + w²/5 + w³ T(w))
 cbrt:  t = B(m) 2^(j/3),  then Newton's step for t³ = m 2^j
 """
 

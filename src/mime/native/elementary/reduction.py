@@ -10,7 +10,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from mime.native.elementary.coefficients import HALF_PI, TWO_OVER_PI, TWO_OVER_PI_BITS
-from mime.native.elementary.vector import Lanes, Vector, internal, once
+from mime.native.elementary.module import internal, once
+from mime.native.elementary.vector import Lanes, Vector
 
 USUAL = 2.0**17
 """Largest |x| for Cody and Waite: n 2^-160, what three parts of pi/2 leave out, stays small."""
@@ -27,13 +28,13 @@ def reduced(k: Lanes, x: Vector) -> tuple[Vector, Vector, Vector]:
     r, lost = k.two_sum(t, -product)
     r_lo = k.fma(-n, third, lost - rest)
     far = (abs(x) > USUAL) & (abs(x) <= k.format.largest)
-    r, r_lo, q = k.rarely(far, [r, r_lo, shifted.as_bits], lambda: _far(k, x))
+    r, r_lo, q = k.rarely(far, [r, r_lo, shifted.as_bits], lambda: _far(k, x, far))
     return r, r_lo, q
 
 
-def _far(k: Lanes, x: Vector) -> list[Vector]:
+def _far(k: Lanes, x: Vector, far: Vector) -> list[Vector]:
     """Payne and Hanek: r = pi/2 times the part of |x| 2/pi behind the point, with the sign of x."""
-    fraction, fraction_lo, quadrant = k.lane_by_lane(_fraction(k), abs(x))
+    fraction, fraction_lo, quadrant = k.lane_by_lane(far, _fraction(k), abs(x))
     first, second, _ = (k.constant(part) for part in HALF_PI[k.bits])
     r, rest = k.two_product(fraction, first)
     r_lo = k.fma(fraction, second, k.fma(fraction_lo, first, rest))
@@ -46,7 +47,7 @@ def _far(k: Lanes, x: Vector) -> list[Vector]:
 
 
 def _fraction(k: Lanes) -> ir.Function:
-    """Function of one x > 1: (hi, lo, q) with x 2/pi = q + hi + lo (mod 4), |hi| <= 1/2."""
+    """Function of one x >= 1: (hi, lo, q) with x 2/pi = q + hi + lo (mod 4), |hi| <= 1/2."""
     module, kind, count = k.builder.module, k.format.float_type, k.format.int_type
     name = f"mime.angle_fraction.{k.bits}"
     signature = ir.FunctionType(ir.LiteralStructType([kind, kind, count]), [kind])

@@ -10,7 +10,8 @@ from math import nan
 
 from llvmlite import ir
 
-from mime.native.elementary.vector import Lanes, Vector, internal, once
+from mime.native.elementary.module import internal, once
+from mime.native.elementary.vector import Lanes, Vector
 
 
 def rem(k: Lanes, x: Vector, y: Vector) -> Vector:
@@ -23,9 +24,8 @@ def rem(k: Lanes, x: Vector, y: Vector) -> Vector:
     usual = (ratio < 2.0 ** (k.format.mantissa - 2)) & (b > 2.0 ** -(bias // 2))
     usual = usual & (a < 2.0 ** (3 * bias // 4)) & (b < 2.0 ** (3 * bias // 4))
     defined = (a <= largest) & (b > 0.0)
-    (r,) = k.rarely(
-        defined & (b <= largest) & ~usual, [r], lambda: k.lane_by_lane(_long_division(k), a, b)
-    )
+    long = defined & (b <= largest) & ~usual
+    (r,) = k.rarely(long, [r], lambda: k.lane_by_lane(long, _long_division(k), a, b))
     r = k.select(defined & (a < b), a, r)
     return k.select(defined, k.copysign(r, x), nan)
 
@@ -71,13 +71,13 @@ def _long_division(k: Lanes) -> ir.Function:
         left.add_incoming(b.sub(left, step), body)
         b.branch(head)
         b.position_at_end(end)
-        # The bits of the integer r are those of the number r times the least one.
-        steps = b.sub(q, whole(1))
-        half = b.lshr(steps, whole(1))
-        value = b.bitcast(r, kind)
-        for count in (half, b.sub(steps, half)):
-            power = b.shl(b.add(count, whole(f.bias)), whole(f.mantissa))
-            value = b.fmul(value, b.bitcast(power, kind))
+        # r 2^(q - bias - mantissa) in two steps, none of which is denormal before the last.
+        power = b.sub(q, whole(f.bias + f.mantissa))
+        half = b.ashr(power, whole(1))
+        value = b.uitofp(r, kind)
+        for exponent in (half, b.sub(power, half)):
+            bits = b.shl(b.add(exponent, whole(f.bias)), whole(f.mantissa))
+            value = b.fmul(value, b.bitcast(bits, kind))
         b.ret(b.insert_value(ir.Constant(signature.return_type, ir.Undefined), value, 0))
         return function
 

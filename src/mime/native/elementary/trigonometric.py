@@ -14,10 +14,10 @@ def _sine_and_cosine(k: Lanes, r: Vector, r_lo: Vector) -> tuple[Pair, Pair]:
     """Of r + r_lo, each as a large part and a small one that are still to be added."""
     z, z_lo = k.two_product(r, r)
     w = k.fma(z, -0.5, 1.0)
-    cubic = (r * z) * k.polynomial(z, SIN[k.bits])
+    cubic = k.fma(z * k.polynomial(z, SIN[k.bits]), r, r_lo * w)
     lost = k.fma(z_lo, -0.5, k.fma(z, -0.5, 1.0 - w))
     quartic = k.fma(z * z, k.polynomial(z, COS[k.bits]), k.fma(-r, r_lo, lost))
-    return (r, k.fma(r_lo, w, cubic)), (w, quartic)
+    return (r, cubic), (w, quartic)
 
 
 def sincos(k: Lanes, x: Vector) -> tuple[Vector, Vector]:

@@ -12,43 +12,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from mime.native.elementary.module import FORMATS
+
 Number = int | float
 Pair = tuple["Vector", "Vector"]
 """A number in two parts, hi + lo, with hi the sum rounded: twice the digits of one."""
-
-
-@dataclass(frozen=True)
-class Format:
-    """How a floating-point number of `bits` is stored."""
-
-    bits: int
-    mantissa: int
-    """Stored digits: 52 or 23."""
-    bias: int
-    """The exponent that stands for 2^0: 1023 or 127."""
-
-    @property
-    def float_type(self) -> ir.Type:
-        return ir.DoubleType() if self.bits == 64 else ir.FloatType()
-
-    @property
-    def int_type(self) -> ir.Type:
-        return ir.IntType(self.bits)
-
-    @property
-    def largest(self) -> float:
-        return (2.0 - 2.0**-self.mantissa) * 2.0**self.bias
-
-    @property
-    def least_normal(self) -> float:
-        return 2.0 ** (1 - self.bias)
-
-    @property
-    def least(self) -> float:
-        return 2.0 ** (1 - self.bias - self.mantissa)
-
-
-FORMATS = {64: Format(64, 52, 1023), 32: Format(32, 23, 127)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,9 +289,15 @@ class Lanes:
         phi.add_incoming(b.value, from_b)
         return Vector(self, phi)
 
-    def lane_by_lane(self, function: ir.Function, *arguments: Vector) -> list[Vector]:
-        """A function of scalars, which returns a struct of scalars, applied to each lane."""
-        builder, results = self.builder, None
+    def lane_by_lane(
+        self, where: Vector, function: ir.Function, *arguments: Vector
+    ) -> list[Vector]:
+        """A function of scalars, which returns a struct of scalars, applied to each lane.
+
+        The lanes that do not need it give it ones: their own arguments may be beyond its domain.
+        """
+        builder = self.builder
+        arguments = tuple(self.select(where, a, 1.0) for a in arguments)
         kinds = function.function_type.return_type.elements
         results = [ir.Constant(ir.VectorType(kind, self.count), ir.Undefined) for kind in kinds]
         for lane in range(self.count):
@@ -335,18 +309,3 @@ class Lanes:
                 for i, whole in enumerate(results)
             ]
         return [Vector(self, result) for result in results]
-
-
-def once(module: ir.Module, name: str, build: Callable[[], ir.Function]) -> ir.Function:
-    """The function of this name in the module, built when it is first asked for."""
-    return module.globals.get(name) or build()
-
-
-def internal(module: ir.Module, name: str, kind: ir.FunctionType, *attributes: str) -> ir.Function:
-    """An empty function that only its module sees."""
-    function = ir.Function(module, kind, name)
-    function.linkage = "internal"
-    for attribute in ("nounwind", *attributes):
-        function.attributes.add(attribute)
-    function.append_basic_block("entry")
-    return function

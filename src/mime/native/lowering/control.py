@@ -43,7 +43,7 @@ def _scan(
     stacked = eqn.outvars[carries:]
     order = range(length - 1, -1, -1) if eqn.params["reverse"] else range(length)
     in_memory = any(x.size > MOST_CARRIED for x in start)
-    if length * max(1, size_of(body)) <= MOST_UNROLLED and not in_memory or length <= 1:
+    if (length * max(1, size_of(body)) <= MOST_UNROLLED and not in_memory) or length <= 1:
         carry, rows = list(start), []
         for k in order:
             results = p.run(body, closed.consts, [*given, *carry, *(_row(p, x, k) for x in xs)])
@@ -60,8 +60,13 @@ def _scan(
         return [*carry, *ys]
     flags = [_varies(x) for x in operands]
     carried, _ = p.varying.scan(eqn, flags)
-    kept = [a is b for a, b in zip(body.invars[consts : consts + carries], body.outvars, strict=False)]
-    tables = [p.in_memory(x, v.aval.dtype) for x, v in zip(xs, eqn.invars[consts + carries :], strict=True)]
+    kept = [
+        a is b for a, b in zip(body.invars[consts : consts + carries], body.outvars, strict=False)
+    ]
+    tables = [
+        p.in_memory(x, v.aval.dtype)
+        for x, v in zip(xs, eqn.invars[consts + carries :], strict=True)
+    ]
     ys = [homes.get(v) or p.e.allocate(v.aval.shape, v.aval.dtype) for v in stacked]
     e = p.e
     carry_ = Carry(p, start, last[consts : consts + carries], carried, kept, eqn.outvars, homes)
@@ -302,9 +307,7 @@ def _cond(
                 p.fill(place, x)
             else:
                 _fill_where(p, mask, place, x)
-        varies = [
-            (isinstance(y, Value) and y.varying) for y, _ in flat
-        ]
+        varies = [(isinstance(y, Value) and y.varying) for y, _ in flat]
         texts = [e.operand(y, t, v) for (y, t), v in zip(flat, varies, strict=True)]
         e.branch(after)
         end = e.block
@@ -325,7 +328,9 @@ def _cond(
                 kept[0] = e.select(mask, x, kept[0], x.type)
     flat_results = iter([kept[0] for kept in results])
     return [
-        place if place is not None else registers([next(flat_results) for _ in range(_size(v))], v.aval.shape)
+        place
+        if place is not None
+        else registers([next(flat_results) for _ in range(_size(v))], v.aval.shape)
         for place, v in zip(places, eqn.outvars, strict=True)
     ]
 
@@ -390,8 +395,7 @@ def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
     first = p.e._integer("mul", k, size, "i64")
     if isinstance(x, Memory):
         p.each(
-            size,
-            lambda j: p.e.store(memory, p.e._integer("add", first, j, "i64"), p.e.load(x, j)),
+            size, lambda j: p.e.store(memory, p.e._integer("add", first, j, "i64"), p.e.load(x, j))
         )
     else:
         for j, element in enumerate(_elements(x)):
@@ -400,7 +404,7 @@ def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
 
 def _varies(x: Lowered) -> bool:
     if isinstance(x, Memory):
-        return x.kind != "shared"
+        return x.kind not in ("shared", "plain")
     return x.dtype == object and any(isinstance(v, Value) and v.varying for v in x.flat)
 
 

@@ -1,9 +1,9 @@
 """LLVM IR, line by line: scalars of the physics as vectors of lanes, nothing computed twice.
 
-    a b + c   is one rounding where the processor has it (fma), and the same one in every lane and
-              for every number of lanes, since it is written out here and not left to LLVM
-    0 x       is 0: a zero of a joint's frame removes what it would multiply. (A NaN in x is not
-              seen here then; it is seen where it arose.)
+a b + c   is one rounding where the processor has it (fma), and the same one in every lane and
+for every number of lanes, since it is written out here and not left to LLVM
+0 x       is 0: a zero of a joint's frame removes what it would multiply. (A NaN in x is not
+seen here then; it is seen where it arose.)
 """
 
 import math
@@ -44,9 +44,10 @@ class Emitter:
     def operand(self, x: Any, type_: str, varying: bool) -> str:
         """The text of an operand; a number or a shared value is spread over the lanes."""
         if isinstance(x, Value):
-            if x.varying or not varying:
+            if x.varying == varying:
                 return x.name
-            return self.spread(x).name
+            # A lane too many: read from a place with room for all lanes, and known to be shared.
+            return self.spread(x).name if varying else self.lane(x, 0, type_)
         text = constant_text(x, type_)
         return f"splat ({type_} {text})" if varying else text
 
@@ -87,7 +88,11 @@ class Emitter:
 
     def op(self, code: str, type_: str, *operands: Any, result: str | None = None) -> Value:
         """An instruction of operands of one type, written `code type a, b`, unless it is known."""
-        key = (code, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            code,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
@@ -99,7 +104,11 @@ class Emitter:
 
     def intrinsic(self, name: str, type_: str, *operands: Any) -> Value:
         """`llvm.name` of operands of one type."""
-        key = (name, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            name,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -112,7 +121,11 @@ class Emitter:
 
     def elementary(self, name: str, type_: str, *operands: Any) -> Value:
         """An elementary function of `mime.native.elementary`; it works on lanes."""
-        key = (name, type_, *(x.name if isinstance(x, Value) else constant_key(x) for x in operands))
+        key = (
+            name,
+            type_,
+            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
+        )
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -166,7 +179,8 @@ class Emitter:
                 return x
         elif not isinstance(x, Value) and x == 0:
             return self.neg(y, type_)
-        if self.fma and x is not y:  # a b - a b is 0, not what a b lost when it was rounded
+        alike = isinstance(x, Value) and isinstance(y, Value) and x.name == y.name
+        if self.fma and not alike:  # x - x is 0, and not what rounding took from a product
             if isinstance(y, Value) and y.factors:
                 a, b = y.factors
                 if not isinstance(b, Value):
@@ -219,7 +233,9 @@ class Emitter:
     def select(self, condition: Any, yes: Any, no: Any, type_: str) -> Any:
         if not isinstance(condition, Value):
             return yes if condition else no
-        if yes is no or (not isinstance(yes, Value) and not isinstance(no, Value) and same(yes, no)):
+        if yes is no or (
+            not isinstance(yes, Value) and not isinstance(no, Value) and same(yes, no)
+        ):
             return yes
         key = ("select", condition.name, type_, *(
             x.name if isinstance(x, Value) else constant_key(x) for x in (yes, no)
@@ -270,7 +286,7 @@ class Emitter:
         type_ = type_of(memory.dtype)
         stored = "i8" if type_ == "i1" else type_
         varying_index = isinstance(index, Value) and index.varying
-        if memory.kind == "shared" and not varying_index:
+        if memory.kind in ("shared", "plain") and not varying_index:
             value = self._load_one(memory.pointers[0], index, stored)
         elif memory.kind == "lanes" and not varying_index:
             address = self.address(memory.pointers[0], index, stored, scale=self.lanes)
@@ -336,6 +352,11 @@ class Emitter:
             vector, align = self.type(stored, True), _SIZES[stored] * self.lanes
             value = self.operand(x, stored, True)
             self.lines.append(f"store {vector} {value}, ptr {address}, align {align}")
+            return
+        if memory.kind == "plain":
+            address = self.address(memory.pointers[0], index, stored)
+            value = self.operand(x, stored, False)
+            self.lines.append(f"store {stored} {value}, ptr {address}, align {_SIZES[stored]}")
             return
         if memory.kind == "shared":
             raise AssertionError("a shared array is read only")
@@ -452,6 +473,7 @@ def constant_key(x: Any) -> Any:
 
 
 def same(x: Any, y: Any) -> bool:
+    """True for one and the same constant."""
     return constant_key(x) == constant_key(y)
 
 

@@ -9,7 +9,15 @@ from jax.lax import GatherScatterMode
 from mime.native.lowering.elementwise import ELEMENTS, convert_element
 from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.program import STRUCTURED, Program
-from mime.native.lowering.values import Lowered, Memory, Unsupported, Value, as_objects, registers, type_of
+from mime.native.lowering.values import (
+    Lowered,
+    Memory,
+    Unsupported,
+    Value,
+    as_objects,
+    registers,
+    type_of,
+)
 
 MOST_SELECTED = 16
 """Elements of an array of which one is replaced by comparing with all places, in registers."""
@@ -44,7 +52,9 @@ def _flat(e: Emitter, coordinates: Sequence[Any], shape: Sequence[int]) -> Any:
     return total
 
 
-def _starts(p: Program, eqn: Any, operands: Sequence[Lowered], sizes: Sequence[int], first: int) -> list[Any]:
+def _starts(
+    p: Program, eqn: Any, operands: Sequence[Lowered], sizes: Sequence[int], first: int
+) -> list[Any]:
     """The first element of a slice along each axis, moved so that the slice lies within."""
     shape = eqn.invars[0].aval.shape
     return [
@@ -145,7 +155,11 @@ def _gather(
         if a not in d.collapsed_slice_dims and a not in d.operand_batching_dims
     ]  # fmt: skip
     batch_axes = [a for a in range(len(out.shape)) if a not in d.offset_dims]
-    memory = None if isinstance(x, np.ndarray) and not _any_value(indices) else p.in_memory(x, eqn.invars[0].aval.dtype)
+    memory = (
+        None
+        if isinstance(x, np.ndarray) and not _any_value(indices)
+        else p.in_memory(x, eqn.invars[0].aval.dtype)
+    )
     flat_x = None if memory is not None else as_objects(x).ravel()
     results = []
     starts_of: dict[Any, tuple[list[Any], Any]] = {}
@@ -241,7 +255,9 @@ def _scatter(join: str | None) -> Callable[..., list[Lowered]]:
             not _any_value(indices) or x.size <= MOST_SELECTED
         )
         flat = as_objects(x).ravel().copy() if in_registers else None  # type: ignore[union-attr]
-        memory = None if in_registers else _writable(p, x, dtype, last[0], homes.get(eqn.outvars[0]))
+        memory = (
+            None if in_registers else _writable(p, x, dtype, last[0], homes.get(eqn.outvars[0]))
+        )
         joined = ELEMENTS[join] if join else None
         for place in np.ndindex(*updates.shape):
             batch = tuple(place[a] for a in batch_axes)

@@ -1,5 +1,6 @@
 """The function that computes a block of members after another."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, Literal
 from mime.native.lowering import control, indexing
 from mime.native.lowering.elementwise import ELEMENTS
 from mime.native.lowering.emitter import Emitter, Module
+from mime.native.lowering.functions import Functions
 from mime.native.lowering.program import CALLS, STRUCTURED, Program
 from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES
@@ -19,8 +21,6 @@ del control, indexing  # imported for their rules
 
 LOADED = 256
 """Elements of an argument that are loaded at once; a larger one is read where it is used."""
-
-_KNOWN = {*ELEMENTS, *SHAPES, *REDUCTIONS, *STRUCTURED, *CALLS}
 
 
 class KernelText(NamedTuple):
@@ -71,17 +71,19 @@ def kernel_text(
         x if x is not None else _loaded(e, _of_members(e, pointer, places, v.aval))
         for x, pointer, v in zip(args, pointers, jaxpr.invars, strict=True)
     ]
-    homes: dict[Any, Memory] = {}
     loose = iter(strides)
     outs = [
         _of_members(e, pointer, places, v.aval, next(loose) if is_unbounded(v.aval) else None, True)
         for pointer, v in zip(results, jaxpr.outvars, strict=True)
     ]
-    for v, out in zip(jaxpr.outvars, outs, strict=True):
-        large = out.size > LOADED and not isinstance(v, Literal) and v not in jaxpr.invars
-        if large and jaxpr.outvars.count(v) == 1:
-            homes[v] = out
-    program = Program(e, Varying())
+    given = set(jaxpr.invars)
+    named = Counter(v for v in jaxpr.outvars if not isinstance(v, Literal))
+    homes = {
+        v: out
+        for v, out in zip(jaxpr.outvars, outs, strict=True)
+        if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1
+    }
+    program = Program(e, Varying(), Functions(jaxpr, module))
     found = program.run(jaxpr, closed.consts, args, homes=homes)  # type: ignore[arg-type]
     for out, x in zip(outs, found, strict=True):
         program.fill(out, x)
@@ -127,7 +129,9 @@ def _of_members(
     lanes = []
     for place in places:
         at = e.emit(f"mul i64 {place}, {size}", "i64", False)
-        lanes.append(e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name)
+        lanes.append(
+            e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name
+        )
     return Memory(tuple(lanes), "members", aval.shape, np.dtype(aval.dtype), owned)
 
 
@@ -141,8 +145,9 @@ def unknown_primitives(jaxpr: Any) -> set[str]:
     """Primitives in a jaxpr, and in those inside it, that no rule knows."""
     unknown = set()
     for eqn in jaxpr.eqns:
-        if eqn.primitive.name not in _KNOWN:
-            unknown.add(eqn.primitive.name)
+        name = eqn.primitive.name
+        if not any(name in rules for rules in (ELEMENTS, SHAPES, REDUCTIONS, STRUCTURED, CALLS)):
+            unknown.add(name)
         for value in eqn.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
                 inner = getattr(inner, "jaxpr", inner)

@@ -1,7 +1,8 @@
 """A jaxpr, equation by equation: what each variable becomes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jax.extend.core import Literal
@@ -22,6 +23,9 @@ from mime.native.lowering.values import (
 )
 from mime.native.lowering.varying import Varying, inner_jaxpr
 
+if TYPE_CHECKING:
+    from mime.native.lowering.functions import Functions
+
 Rule = Callable[..., Any]
 STRUCTURED: dict[str, Rule] = {}
 """Rules `(program, eqn, operands, last) -> results` of loops, branches and indices.
@@ -33,8 +37,8 @@ STRUCTURED: dict[str, Rule] = {}
 class Program:
     """The lowering of one function."""
 
-    def __init__(self, emitter: Emitter, varying: Varying):
-        self.e, self.varying = emitter, varying
+    def __init__(self, emitter: Emitter, varying: Varying, functions: "Functions"):
+        self.e, self.varying, self.functions = emitter, varying, functions
         self.aliased: set[tuple[str, ...]] = set()
         """Arrays in memory that several variables may mean: none of them is changed in place."""
         self.active: Any = True
@@ -56,9 +60,9 @@ class Program:
         env: dict[Any, Lowered] = {}
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = constant(const)
-        seen = [x.pointers for x in args if isinstance(x, Memory)]
+        seen = Counter(x.pointers for x in args if isinstance(x, Memory))
         mine = {
-            v: own and not (isinstance(x, Memory) and seen.count(x.pointers) > 1)
+            v: own and not (isinstance(x, Memory) and seen[x.pointers] > 1)
             for v, x, own in zip(jaxpr.invars, args, private or [False] * len(args), strict=True)
         }
         env.update(zip(jaxpr.invars, args, strict=True))
@@ -80,8 +84,7 @@ class Program:
             wanted = {v: self_homes[v] for v in eqn.outvars if v in self_homes}
             results = self.equation(eqn, operands, last, wanted)
             self._note_aliases(operands, last, results)
-            for var, result in zip(eqn.outvars, results, strict=True):
-                env[var] = result
+            env.update(zip(eqn.outvars, results, strict=True))
         return [read(v) for v in jaxpr.outvars]
 
     def _note_aliases(
@@ -92,8 +95,8 @@ class Program:
             for x, is_last in zip(operands, last, strict=True)
             if isinstance(x, Memory) and not is_last
         }
-        shared = [x.pointers for x in results if isinstance(x, Memory)]
-        self.aliased.update(p for p in shared if p in read_later or shared.count(p) > 1)
+        made = Counter(x.pointers for x in results if isinstance(x, Memory))
+        self.aliased.update(p for p, count in made.items() if p in read_later or count > 1)
 
     def may_change(self, x: Lowered, last: bool) -> bool:
         """True when an array in memory may be changed in place."""
@@ -115,6 +118,8 @@ class Program:
                 if out in homes and not isinstance(v, Literal)
             }
             skip = len(operands) - len(jaxpr.invars)
+            if name == "jit" and not inner_homes and self.functions.wants(jaxpr, operands):
+                return self.functions.call(self, jaxpr, consts, operands)
             return self.run(jaxpr, consts, operands[skip:], last[skip:], inner_homes)
         if any(isinstance(x, Memory) for x in operands) and not self._small(eqn, operands):
             return self._in_memory(eqn, operands, homes)
@@ -122,9 +127,9 @@ class Program:
         if name in ELEMENTS:
             return [lower_elementwise(self.e, eqn, *loaded)]
         if name in SHAPES:
-            if eqn.outvars and _size(eqn.outvars[0]) > MOST_IN_REGISTERS:
-                if not all(x.dtype != object for x in loaded):
-                    return self._in_memory(eqn, operands, homes)
+            large = max(_size(v) for v in eqn.outvars) > MOST_IN_REGISTERS
+            if large and any(x.dtype == object for x in loaded):
+                return self._in_memory(eqn, operands, homes)
             results = SHAPES[name](eqn, *loaded)
             return results if isinstance(results, list) else [results]
         if name in REDUCTIONS:
@@ -293,7 +298,7 @@ def _size(v: Any) -> int:
 
 
 def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:
-    """The equations that matter, and where each variable is read last; results are read for ever."""
+    """The equations that matter, and where each variable is read last; results: never."""
     needed = {v for v in jaxpr.outvars if not isinstance(v, Literal)}
     kept = []
     for eqn in reversed(jaxpr.eqns):

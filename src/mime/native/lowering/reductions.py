@@ -40,7 +40,10 @@ def _start(join: str, dtype: Any) -> Any:
 
 def _joiner(e: Emitter, eqn: Any, join: str) -> Callable[[Any, Any], Any]:
     type_ = type_of(eqn.invars[0].aval.dtype)
-    rule, numbers = ELEMENTS[join], getattr(np, {"max": "maximum", "min": "minimum"}.get(join, ""), None)
+    rule, numbers = (
+        ELEMENTS[join],
+        getattr(np, {"max": "maximum", "min": "minimum"}.get(join, ""), None),
+    )
 
     def joined(x: Any, y: Any) -> Any:
         if numbers is not None and not isinstance(x, Value) and not isinstance(y, Value):
@@ -136,7 +139,11 @@ def lower_arg_extreme(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     floating = type_ in ("double", "float")
     signs = "u" if np.issubdtype(source, np.unsignedinteger) or type_ == "i1" else "s"
     larger = eqn.primitive.name == "argmax"
-    code = f"fcmp o{'gt' if larger else 'lt'}" if floating else f"icmp {signs}{'gt' if larger else 'lt'}"
+    code = (
+        f"fcmp o{'gt' if larger else 'lt'}"
+        if floating
+        else f"icmp {signs}{'gt' if larger else 'lt'}"
+    )
     for k in range(flat.shape[1]):
         best, index = flat[0, k], 0
         for i in range(1, flat.shape[0]):
@@ -154,7 +161,7 @@ def lower_arg_extreme(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
 
 REDUCTIONS: dict[str, Any] = {
     **{name: lower_reduction for name in _JOINS if name.startswith("reduce")},
-    **{name: lower_cumulative for name in ("cumsum", "cumprod", "cummax", "cummin")},
+    **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), lower_cumulative),
     "dot_general": lower_dot,
     "argmax": lower_arg_extreme,
     "argmin": lower_arg_extreme,

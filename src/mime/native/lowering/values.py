@@ -38,7 +38,7 @@ one program then serves runs of any length. The caller says how far apart the me
 """
 
 
-class Unsupported(Exception):
+class Unsupported(Exception):  # noqa: N818
     """The compiler does not know a primitive, or not in this form: XLA takes the whole function."""
 
 
@@ -62,6 +62,7 @@ class Memory:
     lanes      one pointer: the lanes of an element lie side by side (the workspace)
     members    one pointer for each lane: the arrays of the members lie one after another
     shared     one pointer: all members share the array
+    plain      one pointer: a place in the workspace for what all members share
     nothing    no pointer: an array that was never written to
     """
 

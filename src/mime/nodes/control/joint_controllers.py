@@ -5,7 +5,8 @@ from the root link: for a base that stands rotated, turn it into that frame firs
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,8 +17,10 @@ from jaxtyping import Array, ArrayLike, Float, Real
 
 from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
 from mime.control.trajectories import per_joint
+from mime.control.tree_values import tree_problems
+from mime.core.monitor import Monitor
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.problem import ParameterError
+from mime.core.problem import ParameterError, Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 Number = Real[ArrayLike, ""]
@@ -27,6 +30,8 @@ Vec3 = Real[ArrayLike, "3"] | Sequence[float | int]
 Torques = Float[Array | np.ndarray, " joints"]
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
+_ROUNDING_RAD = 1e-6
+"""How far a trajectory that ends at a limit may pass it by rounding, in single precision too."""
 
 
 def pd_controller(
@@ -114,6 +119,13 @@ def _checked(tree: KinematicTree, q: Any) -> Any:
     return q
 
 
+def _goal_or_limit(state: State, inputs: Values, joints: Any, limit: Any, sign: int) -> Array:
+    """sign q_des; the limit itself where q_des is beyond it by rounding only."""
+    goal = sign * inputs["desired_joint_angles"][joints]
+    bound = jnp.asarray(limit, goal.dtype)
+    return jnp.where(goal < bound + _ROUNDING_RAD, jnp.minimum(goal, bound), goal)
+
+
 class _JointController(Node):
     """The base of an arm's controllers: a tree, gains, limits, and no state."""
 
@@ -180,6 +192,12 @@ class _JointController(Node):
             "desired_joint_velocities": Input(n, "rad/s", 0.0, "replacive", "q̇_des"),
         }
 
+    def value_problems(self) -> Iterator[Problem]:
+        yield from (problem.inside("tree") for problem in tree_problems(self.tree))
+
+    def goal_inputs(self) -> dict[str, str]:
+        return {"desired_joint_angles": "joint_angles"}
+
     def boundary_flux_spec(self) -> dict[str, Output]:
         return {"joint_torques": Output((self.num_joints,), "N·m", "tau, within the limits")}
 
@@ -189,6 +207,18 @@ class _JointController(Node):
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """The state stays empty."""
         return state
+
+    def monitors(self) -> dict[str, Monitor]:
+        """Goals outside of the joint limits: the arm would end at its stop."""
+        tree, found = self.tree, {}
+        for what, side, sign in (("lower", 0, -1), ("upper", 1, 1)):
+            limit = sign * tree.joint_limits[:, side]
+            finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
+            if len(joints := np.flatnonzero(finite)):
+                read = partial(_goal_or_limit, joints=joints, limit=limit[joints], sign=sign)
+                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+                found[what] = Monitor(read, limit[joints], "rad", "desired angle", entries, sign)
+        return found
 
     def _limited(self, tau: Any) -> State:
         for bound in (
@@ -221,6 +251,10 @@ _LIMITATIONS = (
     "then held over a step, stable for 2 kd dt + kp dt² < 4 (gains over inertia in a PD).",
     "Joint friction is not compensated.",
 )
+_CHANGELOG = (
+    ("1.0.0", "2026-11-15", "First version."),
+    ("1.1.0", "2026-11-16", "Goals outside of the joint limits are warned of."),
+)
 _RANGES = (ValidatedRange("num_joints", 1, 7, ""), ValidatedRange("timestep", 1e-4, 2e-3, "s"))
 
 
@@ -229,7 +263,7 @@ class JointPDNode(_JointController):
 
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-111",
-        version="1.0.0",
+        version="1.1.0",
         stability="experimental",
         summary="PD control of every joint, with gravity compensation.",
         equations=(r"\tau = K_p (q_d - q) + K_d (\dot q_d - \dot q) + g(q)",),
@@ -237,7 +271,7 @@ class JointPDNode(_JointController):
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,
-        changelog=(("1.0.0", "2026-11-15", "First version."),),
+        changelog=_CHANGELOG,
         references=(
             "[@Takegaki1981] Takegaki, M., Arimoto, S. (1981). A new feedback method for dynamic "
             "control of manipulators. J. Dyn. Sys. Meas. Control 103(2).",
@@ -270,7 +304,7 @@ class ComputedTorqueNode(_JointController):
 
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-112",
-        version="1.0.0",
+        version="1.1.0",
         stability="experimental",
         summary="Computed torque: the arm's dynamics cancelled, every joint a linear oscillator.",
         equations=(
@@ -282,7 +316,7 @@ class ComputedTorqueNode(_JointController):
         assumptions=_ASSUMPTIONS,
         limitations=_LIMITATIONS,
         validated_ranges=_RANGES,
-        changelog=(("1.0.0", "2026-11-15", "First version."),),
+        changelog=_CHANGELOG,
         references=(
             "[@Siciliano2009] Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). "
             "Robotics: Modelling, Planning and Control. Springer. Section 8.5.2, inverse dynamics "

@@ -131,6 +131,9 @@ class JointTrajectoryNode(Node):
             "desired_joint_accelerations": Output((n,), "rad/s²", "q̈_des"),
         }
 
+    def foreseen_fluxes(self) -> dict[str, str]:
+        return {"desired_joint_angles": "waypoints_rad"}
+
     def state_spec(self) -> dict[str, Output]:
         return CLOCK
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.models import model_path
+from mime.native.folding import jit_folding
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Measurement, benchmark, largest, scaled
 from mime.verification.programs import QUICK, varying
-from mime.native.folding import jit_folding
 
 N = 6
 GRAVITY = np.array([0.3, -0.2, -9.81])

@@ -14,10 +14,10 @@ import numpy as np
 
 from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, parse_urdf
 from mime.models import model_path
+from mime.native.folding import jit_folding
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.programs import quick_jit
-from mime.native.folding import jit_folding
 
 LENGTHS = np.array([0.4, 0.3, 0.2])
 G = 9.80665

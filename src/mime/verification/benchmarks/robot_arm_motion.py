@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.native.folding import jit_folding
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import (
     Convergence,
@@ -18,7 +19,6 @@ from mime.verification.benchmark import (
 from mime.verification.benchmarks.robot_arm import FREE, GRAVITY, SETUP, planar, plane, planes
 from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
-from mime.native.folding import jit_folding
 
 
 def _control(node: RobotArmNode, kp: Any, kd: Any, sine: Any, dt: Any, *, steps: int) -> Any:

@@ -120,9 +120,7 @@ class MotorNode(MotorParameters):
             advance = self._exact if self.integrator == "exact" else self._semi_implicit
             new = advance(state, u, mode, dt)
         if self.winding is not None:
-            i = new["current"]
-            tau = self._motor_torque({**state, **new}, u, mode)
-            i = select(mode.voltage, i, tau / self.kt_n_m_per_a)
+            i = self._current({**state, **new}, u, mode)
             T = state["winding_temperature"]
             new["winding_temperature"] = self.winding.next_temperature(self.r_ohm, T, i, dt)
         return new
@@ -206,6 +204,11 @@ class MotorNode(MotorParameters):
         kt, _ = self.constants(i)
         return select(mode.voltage, kt * i, drive.torque)
 
+    def _current(self, state: State, u: dict[str, Any], mode: Mode) -> Any:
+        """i of the winding: the state's in voltage mode, else tau / kt of what the drive gives."""
+        tau = self._motor_torque(state, u, mode)
+        return select(mode.voltage, state["current"], tau / self.kt_n_m_per_a)
+
     def _reaction_torque(self, theta: Any, w: Any, tau: Any, load: Any) -> Any:
         """Torque on the parent: tau_load - d/dt (J w + Jo w / N), what the shaft does not keep."""
         if self.cogging is not None:
@@ -221,15 +224,21 @@ class MotorNode(MotorParameters):
         return J if self.gear is None else self.gear.inertia_on_output(J)
 
     def monitors(self) -> dict[str, Monitor]:
-        """The temperature of a winding that has a largest one."""
-        highest = None if self.winding is None else self.winding.max_temperature_c
-        if highest is None:
-            return {}
+        """The temperature of a winding that has a largest one, and the current of a rated motor."""
+        found = {}
 
-        def read(state: Any, inputs: Any) -> Any:
+        def temperature(state: Any, inputs: Any) -> Any:
             return state["winding_temperature"]
 
-        return {"temperature": Monitor(read, highest, "°C", "winding temperature")}
+        def current(state: Any, inputs: Any) -> Any:
+            u = _like(state["angle"], inputs)
+            return jnp.abs(self._current(state, u, mode_of(self, u)))
+
+        if self.winding is not None and (highest := self.winding.max_temperature_c) is not None:
+            found["temperature"] = Monitor(temperature, highest, "°C", "winding temperature")
+        if self.rated_current_a is not None:
+            found["current"] = Monitor(current, self.rated_current_a, "A", "current")
+        return found
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from stability_warnings(self)

@@ -40,7 +40,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.0.1",
+    version="2.1.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -81,7 +81,8 @@ MOTOR_META = MotorMeta(
     limitations=(
         "Without `cogging` low speeds are smoother than a real motor's; without `saturation` "
         "torque is linear in current at any current.",
-        "Without `winding` a sustained overload goes unnoticed. The winding has one temperature; "
+        "Without `winding` or `rated_current_a` an overload goes unnoticed; one that `limits` "
+        "clip is in no record but the current's and the torque's. The winding has one temperature; "
         "the housing's slower one is not simulated.",
         "A terminal voltage is smooth; the ripple of a switched one needs a PwmDriveNode at its "
         "own fast rate.",
@@ -117,6 +118,7 @@ MOTOR_META = MotorMeta(
         ("1.2.0", "2026-11-16", "Driven shaft."),
         ("2.0.0", "2026-11-16", "Effects are values: `gear=Gear(ratio=20.0)`."),
         ("2.0.1", "2026-11-16", "`largest_stable_timestep`, a warning beyond it; ranges as run."),
+        ("2.1.0", "2026-11-16", "`rated_current_a`, a monitor of the current."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -173,6 +175,9 @@ class MotorParameters(Node):
     )
     velocity_kp: Scalar = parameter("N·m·s/rad", at_least=0.0, default=1e-3, doc="Kp of the PI")
     velocity_ki: Scalar = parameter("N·m/rad", at_least=0.0, default=1e-2, doc="Ki of the PI")
+    rated_current_a: Scalar | None = parameter(
+        "A", above=0.0, default=None, doc="clips nothing: a run with a larger current says so"
+    )
 
     command_mode: str = option(default="auto", choices=("auto", "torque", "voltage", "velocity"))
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.kinematics import KinematicTree
-from mime.xla.stacking import stack_scalars
 
 
 def with_inserted_bodies(
@@ -81,7 +80,7 @@ def interleaved(
 ) -> Float[Array, " n_and_e"]:
     """The coordinates of the tree with bodies, from those of the springs and of the motors."""
     coordinates = _doubled([(c, c in joints) for c in range(x2.shape[0])])
-    return stack_scalars([x1[joints.index(c)] if spring else x2[c] for c, spring in coordinates])
+    return jnp.stack([x1[joints.index(c)] if spring else x2[c] for c, spring in coordinates])
 
 
 def separated(
@@ -92,7 +91,7 @@ def separated(
     order = _doubled([(c, c in joints) for c in range(n)])
     springs = [coordinates[order.index((c, True))] for c in joints]
     motors = [coordinates[order.index((c, False))] for c in range(n)]
-    return stack_scalars(springs), stack_scalars(motors)
+    return jnp.stack(springs), jnp.stack(motors)
 
 
 def _doubled(entries: Sequence[tuple[int, bool]]) -> list[tuple[int, bool]]:

@@ -12,8 +12,10 @@ import numpy as np
 from jaxtyping import Float
 
 from mime._text import nearest, quoted
+from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.control.kinematics.tree import is_prismatic
+from mime.control.tree_values import tree_problems
 from mime.core.arguments import instance, numbers, text
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries, known
@@ -26,8 +28,6 @@ _OF_LINKS = {
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
 }
-_NUMBERS = ("coms", "inertias", "joint_limits", "effort_limits", "velocity_limits", "gear_ratio")
-"""Of a tree, beside masses and rotors, which must not be negative either."""
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
     "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
@@ -40,9 +40,6 @@ _OF_SPRINGS = {
     "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
 }
 
-
-_ROUNDING_RAD = 1e-6
-"""A start at a limit that was written with seven digits, or in single precision."""
 
 HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
 """Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
@@ -163,7 +160,8 @@ class RobotArmParameters(Node):
         coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
         if coulomb is None and np.any(np.asarray(dry)):
             coulomb = dry
-        if integrator in HIGHER_ORDER and coulomb is not None and not np.any(coulomb):
+        higher = isinstance(integrator, str) and integrator in HIGHER_ORDER
+        if higher and coulomb is not None and not np.any(coulomb):
             coulomb = None
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
@@ -231,22 +229,10 @@ class RobotArmParameters(Node):
         }
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """A start outside of the limits, where a step would move it onto them."""
-        q, limits = given.get("joint_angles"), self.tree.joint_limits
-        if q is None or self.joint_limits == "spring" or not known(limits, *jax.tree.leaves(q)):
-            return
-        lower, upper = np.asarray(limits, float).T
-        for j, angle in enumerate(np.asarray(q, float)):
-            low, high = lower[j] - _ROUNDING_RAD, upper[j] + _ROUNDING_RAD
-            if not low <= angle <= high:
-                meant = float(np.radians(angle))
-                degrees = f"If {angle:g} is in degrees, write {meant:.5g} rad"
-                yield Problem(
-                    ("joint_angles",),
-                    f"starts joint {self.tree.joint_names[j]!r} at {angle:g} rad, outside its "
-                    f"limits {lower[j]:g} to {upper[j]:g} rad",
-                    degrees if low <= meant <= high else "Start within them, or override them",
-                )
+        """Joints outside of their limits, where a step would move them onto these."""
+        q = given.get("joint_angles")
+        if q is not None and self.joint_limits != "spring":
+            yield from limit_problems(self.tree, q, ("joint_angles",))
 
     def value_problems(self) -> Iterator[Problem]:
         for label in ("base_pose_world", "end_effector_offset_in_link"):
@@ -260,13 +246,7 @@ class RobotArmParameters(Node):
             joint = tree.joint_names[int(np.argmax(lower > upper))]
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
-        for label in _NUMBERS:
-            if known(values := getattr(tree, label)) and np.isnan(np.asarray(values)).any():
-                yield Problem(("tree", label), "must be numbers, got NaN")
-        for label in ("masses", "rotor_inertia"):
-            values = getattr(tree, label)
-            if known(values) and not np.all(np.asarray(values) >= 0):
-                yield Problem(("tree", label), f"must be >= 0, got {values}")
+        yield from (problem.inside("tree") for problem in tree_problems(tree))
         if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
             message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
             message += " found over the default's step"

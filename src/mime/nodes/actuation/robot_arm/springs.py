@@ -20,8 +20,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.xla.stacking import stack_scalars
-
 
 class Springs(NamedTuple):
     """The E springs of an arm and the state they are in, over a step. All (E,), N·m, rad, s."""
@@ -72,7 +70,7 @@ def spread(values: Any, joints: tuple[int, ...], n: int) -> Any:
     if len(joints) == n:
         return values
     zero = jnp.zeros((), values.dtype)
-    return stack_scalars([values[joints.index(j)] if j in joints else zero for j in range(n)])
+    return jnp.stack([values[joints.index(j)] if j in joints else zero for j in range(n)])
 
 
 def only(values: Any, joints: tuple[int, ...]) -> Any:
@@ -81,4 +79,4 @@ def only(values: Any, joints: tuple[int, ...]) -> Any:
         return values[list(joints)]
     if len(joints) == values.shape[0]:
         return values
-    return stack_scalars([values[j] for j in joints])
+    return jnp.stack([values[j] for j in joints])

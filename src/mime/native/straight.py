@@ -1,0 +1,147 @@
+"""Functions of a robot that are called one by one: with NumPy arrays, straight to the machine code.
+
+    @kernel_function("link_idx")
+    def frame_jacobian(tree, q, link_idx): ...
+
+NumPy arrays outside of a transformation give NumPy arrays, in microseconds: control loops in Python
+use them so. JAX arrays, and whatever `jit`, `vmap` or a derivative traces, give JAX arrays; there
+the function is one kernel of the program. Inside another kernel it is simply part of it.
+"""
+
+import inspect
+import weakref
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from mime.native.compiled import Traced, tracing_a_kernel
+from mime.native.ffi import Entry, call_direct
+from mime.native.folding import jit_folding
+from mime.native.lowering import Unsupported
+from mime.native.machine import why_off
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_KINDS = 256
+"""Kinds of arguments that one function keeps machine code for."""
+
+
+def kernel_function(*static: str) -> Callable[[F], F]:
+    """Make a function of (value, *arrays) a kernel; arguments named `static` are no arrays."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        names = tuple(signature.parameters)
+        folding = jit_folding(function, static_argnames=static)
+        straight = _Straight(function, names, static)
+
+        @wraps(function)
+        def call(value: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                bound = signature.bind(value, *args, **kwargs)
+                args = tuple(bound.arguments.get(n, _default(signature, n)) for n in names[1:])
+            if not tracing_a_kernel():
+                try:
+                    return straight(value, args)
+                except _NotNumPy:
+                    pass
+                if not why_off() and any(
+                    isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))
+                ):
+                    given = dict(zip(names[1:], args, strict=False))
+                    fixed = {name: given.pop(name) for name in static if name in given}
+                    return folding(value, **given, **fixed)
+            return function(value, *args)
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _default(signature: inspect.Signature, name: str) -> Any:
+    return signature.parameters[name].default
+
+
+class _NotNumPy(Exception):  # noqa: N818
+    """There is an array of JAX, or something that is no array at all."""
+
+
+class _Straight:
+    """The machine code of one function, for each value (a tree) and kind of arguments."""
+
+    def __init__(
+        self, function: Callable[..., Any], names: tuple[str, ...], static: tuple[str, ...]
+    ):
+        self.function = function
+        self.is_static = tuple(name in static for name in names[1:])
+        self.known: dict[Any, tuple[Entry, Any, Any]] = {}
+
+    def __call__(self, value: Any, args: tuple[Any, ...]) -> Any:
+        arrays, key = [], [id(value)]
+        for x, is_static in zip(args, self.is_static, strict=False):
+            if is_static or x is None:
+                key.append(x)
+            elif type(x) is np.ndarray and x.flags.c_contiguous:
+                key.append((x.shape, x.dtype.char))
+                arrays.append(x)
+            else:
+                x = self._array(x)
+                key.append((x.shape, x.dtype.char))
+                arrays.append(x)
+        found = self.known.get(tuple(key))
+        if found is None:
+            found = self._prepare(tuple(key), value, args)
+        entry, shape, dtype = found
+        result = np.empty(shape, dtype)
+        call_direct(entry, arrays, (result,), 1)
+        return result
+
+    def _array(self, x: Any) -> np.ndarray:
+        if isinstance(x, jax.Array) or not isinstance(x, np.ndarray | list | tuple | float | int):
+            raise _NotNumPy
+        try:
+            return np.ascontiguousarray(x if isinstance(x, np.ndarray) else np.asarray(x, float))
+        except (TypeError, ValueError):
+            raise _NotNumPy from None
+
+    def _prepare(self, key: Any, value: Any, args: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
+        if why_off() or any(isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))):
+            raise _NotNumPy
+        places = [
+            k for k, (x, s) in enumerate(zip(args, self.is_static, strict=False))
+            if not s and x is not None
+        ]  # fmt: skip
+        kinds = [key[k + 1] for k in places]
+        if any(char not in "fd" for _, char in kinds):
+            raise _NotNumPy
+
+        def of_arrays(*arrays: Any) -> Any:
+            whole = list(args)
+            for k, x in zip(places, arrays, strict=True):
+                whole[k] = x
+            return self.function(value, *whole)
+
+        double = any(char == "d" for _, char in kinds)
+        with jax.enable_x64(double):  # NumPy's own precision, whatever JAX's is
+            traced = Traced(
+                of_arrays, tuple(jax.ShapeDtypeStruct(shape, np.dtype(c)) for shape, c in kinds)
+            )
+        if traced.why_not or len(traced.kernel.out_avals) != 1:
+            raise _NotNumPy
+        try:
+            entry = traced.kernel.entry((True,) * len(places), one=True)
+        except Unsupported:
+            raise _NotNumPy from None
+        out = traced.kernel.out_avals[0]
+        if len(self.known) >= MOST_KINDS:
+            self.known.pop(next(iter(self.known)))
+        found = self.known[key] = (entry, out.shape, out.dtype)
+        weakref.finalize(value, self._forget, key[0]).atexit = False  # its id may be another's then
+        return found
+
+    def _forget(self, identity: int) -> None:
+        for key in [key for key in self.known if key[0] == identity]:
+            del self.known[key]

@@ -1,0 +1,107 @@
+"""What the arm of MIME-NODE-102 computes, under which assumptions, and where that was checked."""
+
+from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange
+
+_KINEMATICS = "mime.control.kinematics"
+_NODE = "mime.nodes.actuation.robot_arm"
+
+ROBOT_ARM_META = NodeMeta(
+    id="MIME-NODE-102",
+    version="1.3.0",
+    stability="experimental",
+    summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
+    equations=(
+        r"M(q)\,\ddot q + c(q,\dot q) + g(q) = \tau_\mathrm{eff} + \sum_i J_i^\top F_i",
+        r"\tau_\mathrm{eff} = \tau_\mathrm{cmd} - f\,\dot q - \tau_c\,\mathrm{sign}(\dot q)",
+        r"\tau_\mathrm{eff} = -k x - \nu\dot x, \quad N^2 J_m\ddot\theta = \tau_\mathrm{cmd} - f\,"
+        r"\dot\theta - \tau_c\,\mathrm{sign}(\dot\theta) + k x + \nu\dot x, \quad x = q - \theta"
+        r"\quad \text{(elastic joints)}",
+    ),
+    discretisation=(
+        r"\dot q_{n+1} = \dot q_n + \ddot q\,\Delta t,\quad q_{n+1} = q_n + \dot q_{n+1}\Delta t",
+        r"(M + \Delta t f)\,\ddot q = \tau_\mathrm{cmd} - f \dot q_n - c - g + \sum_i J_i^\top F_i"
+        r" \quad \text{(implicit friction; explicit on request)}",
+        r"(M + \rho J)\,\ddot q = \dots + \rho\,\tau - (1 - \rho)(k x + K\dot x), \quad "
+        r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
+        r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
+        "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
+        r"\text{midpoint, gauss4, rk4:} \quad p' = w,\; w' = a(p, w) \text{ by Gauss' collocation "
+        r"(1 and 2 stages) or Runge and Kutta's scheme}",
+        r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
+        r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a soft stop)}",
+    ),
+    assumptions=(
+        "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
+        "Fixed base: base_pose_world is constant.",
+        "Uniform gravity, given in world axes and rotated into the base.",
+        "External wrenches are in world axes, at each link's own <inertial> origin or the tool.",
+        "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
+        "A rotor behind a gear adds gear² times its inertia to the diagonal of M, no gyroscopics; "
+        "behind a spring it spins by itself.",
+        "Friction of an elastic joint is its gear's: it acts on the rotor.",
+    ),
+    limitations=(
+        "No contact: links pass through each other and through the world.",
+        "Semi-implicit Euler, the default, is first order in the timestep, and the energy of a "
+        "frictionless arm drifts; integrator 'gauss4' keeps it.",
+        "'midpoint', 'gauss4' and 'rk4' take no dry friction, and springs or friction that are "
+        "stiff for the step make them diverge: the stages are found by 6 fixed-point iterations.",
+        "A hard stop is hit at the end of a step; all stops of an arm share one restitution.",
+        "A spring whose swing the step does not resolve stays stable and right in the mean; with "
+        "'midpoint' its swing is slowed and hardly damped, with 'backward_euler' it dies out.",
+        "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
+        "Closed kinematic loops and floating bases are refused.",
+        "Sticking joints are found by 30 sweeps of coordinate descent; a strongly coupled arm may "
+        "need a smaller step for the set to settle.",
+    ),
+    validated_ranges=(
+        ValidatedRange("num_joints", 1, 60, "", "against Pinocchio on real robots"),
+        ValidatedRange("timestep", 1e-4, 1e-2, "s"),
+    ),
+    changelog=(
+        ("1.0.0", "2026-11-15", "URDF, CRBA, RNEA and Jacobians, implicit friction, stops."),
+        ("1.1.0", "2026-11-16", "Elastic joints, dry friction, a wrench at the tool."),
+        (
+            "1.2.0",
+            "2026-11-16",
+            "Wrenches and poses at a link's own inertial origin where fixed "
+            "links were merged into it (before: at the centre of the merged body).",
+        ),
+        (
+            "1.3.0",
+            "2026-11-16",
+            "A blow at a stop goes through the whole arm; integrators midpoint, gauss4, rk4; "
+            "monitors of effort, velocity and position limits.",
+        ),
+    ),
+    operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
+    "of the tool that it carries.",
+    references=(
+        "[@Featherstone2008] Featherstone, R. (2008). Rigid Body Dynamics Algorithms. Springer.",
+        "[@Siciliano2009] Siciliano, B., Sciavicco, L., Villani, L., Oriolo, G. (2009). Robotics. "
+        "Springer.",
+        "[@Sciavicco2000] Sciavicco, L., Siciliano, B. (2000). Modelling and Control of Robot "
+        "Manipulators. Springer. Wrenches by the Jacobian's transpose.",
+        "[@Moreau1988] Moreau, J. J. (1988). Unilateral contact and dry friction in finite freedom "
+        "dynamics. Springer.",
+        "[@Hairer2006] Hairer, E., Lubich, C., Wanner, G. (2006). Geometric Numerical Integration. "
+        "Springer.",
+        "[@Annin2024AR4] Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
+    ),
+    implementation=(
+        Mapped("M(q)", f"{_KINEMATICS}.crba.mass_matrix", "CRBA"),
+        Mapped("c(q, q̇) + g(q)", f"{_KINEMATICS}.rnea.nonlinear_bias", "RNEA, one pass"),
+        Mapped("J_i", f"{_KINEMATICS}.fk.frame_jacobian", "linear rows first"),
+        Mapped("Σ J_iᵀ F_i", f"{_NODE}._wrench_to_joint_torques", "one inward pass of RNEA"),
+        Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
+        Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
+        Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
+        Mapped("p', w'", f"{_NODE}.integrators.gauss_step", "midpoint, gauss4"),
+        Mapped("p', w' (rk4)", f"{_NODE}.integrators.rk4_step"),
+        Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
+        Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
+        Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
+        Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
+        Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
+    ),
+)

@@ -337,7 +337,7 @@ ELEMENTS: dict[str, Element] = {
         for name in (
             *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
             *("asinh", "acosh", "atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt"),
-            "logistic",
+            *("logistic", "erf", "erfc", "erf_inv"),
         )
     },
 }

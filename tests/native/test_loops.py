@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+from mime.native.compiled import inside_jax
 from native_kernels import natively, same_bits
 
 BIG, LONG, MEMBERS = 300, 40, 7
@@ -147,14 +149,9 @@ def traps(big, i, v):
             made,
             length=3,
         ),
+        "first written here": lax.dynamic_update_slice(lax.empty((BIG,), float), made, (0,)),
         "last": made,
     }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def trap_names():
-    found = jax.eval_shape(traps, jnp.zeros(BIG), 0, 0.0)
-    return [name for name in found for _ in jax.tree.leaves(found[name])]
 
 
 @pytest.mark.parametrize("same_place", [True, False])
@@ -183,6 +180,27 @@ def test_small_arrays_that_lie_in_memory_are_swapped_with_those_in_registers(siz
         )
 
     exactly(swapped, whole(size, most=3), np.array([0, 1, 3, 2, 0, 3, 1]))
+
+
+# --- where sums fuse with products ------------------------------------------------------------------
+
+
+def test_a_time_that_is_counted_is_rounded_before_anything_is_taken_from_it():
+    """1000 · 5e-5 is 0.05 in floating point; less 0.05 in one rounding it would be -3e-18."""
+
+    def begins(at, n):
+        return n * 5e-5 - at >= 0, lax.fori_loop(0, n, lambda k, c: c + (k * 5e-5 >= at), 0)
+
+    at = 0.05 + 5e-5 * np.arange(MEMBERS)
+    steps = np.array([next(n for n in range(990, 1020) if n * 5e-5 >= t) for t in at])
+    assert natively(begins, at, steps)[0].all()
+    assert not natively(begins, at, steps - 1)[0].any()
+    exactly(begins, at, steps)
+
+
+def test_a_product_less_itself_is_zero():
+    x, y = np.random.default_rng(1).normal(size=(2, MEMBERS))
+    assert not natively(lambda x, y: x * y - y * x, x, y)[0].any()
 
 
 # --- while and cond --------------------------------------------------------------------------------
@@ -315,6 +333,7 @@ def calls(x, y):
         jax.grad(lambda a: jnp.sum(jax.checkpoint(lambda b: b * b * y)(a)))(x),
         lax.optimization_barrier((x, y)),
         lax.stop_gradient(x),
+        inside_jax(lambda a, b: (a + b, a))(x, y),
         jax.closure_convert(lambda a: a - 1, x)[0](x),
     ]
 

@@ -40,9 +40,14 @@ def poison(values: Any) -> Array:
 
     That is two additions per value, and no comparison.
     """
-    leaves = [jnp.asarray(x) for x in jax.tree.leaves(values)]
-    zeros = [jnp.sum(x - x) for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)]
-    return sum(zeros[1:], start=zeros[0]) if zeros else jnp.zeros(())
+    total = jnp.zeros(())
+    for leaf in jax.tree.leaves(values):
+        x = jnp.asarray(leaf)
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            zero = jax.lax.sub(x, x)
+            zero = jax.lax.reduce_sum(zero, tuple(range(x.ndim))) if x.ndim else zero
+            total = jax.lax.add(total, jax.lax.convert_element_type(zero, total.dtype))
+    return total
 
 
 def locate(

@@ -52,8 +52,6 @@ def run_chunk(
     One compiled program serves every duration and every chunk, so that where a run is cut
     (progress, checkpoints, resuming) cannot change a bit of its result.
     """
-    empty = recorder.no_inputs(step, state)
-
     def watched(state: SimulationState) -> StepResult:
         return recorder.watch(step(state))
 
@@ -68,6 +66,7 @@ def run_chunk(
             bad = poison(at_risk(result[0], result[2]))
             return *recorder.keep(result), carry[2] + bad
 
+        empty = recorder.no_inputs(step, state)
         state, given, sum_ = jax.lax.fori_loop(0, samples.stride, between, (state, empty, sum_))
         outputs = recorder.of_inputs(state, given)
         return state, sum_ + poison(outputs), outputs
@@ -79,12 +78,7 @@ def run_chunk(
         put, row = jax.lax.dynamic_update_index_in_dim, samples.first + index
         return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, row, 0), carry[2], outputs)
 
-    def first(state: SimulationState) -> Array:
-        after, _, given = step(state)
-        return poison(at_risk(after, given))
-
-    none = jax.eval_shape(first, state)
-    start = jnp.zeros(none.shape, none.dtype)
+    start = jnp.zeros(())
     shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, start)
     buffers = jax.tree.map(lambda x: jax.lax.empty((buffer.capacity, *x.shape), x.dtype), shapes)
     state, sum_, outputs = jax.lax.fori_loop(0, samples.records, body, (state, start, buffers))

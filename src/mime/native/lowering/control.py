@@ -445,7 +445,7 @@ def _empty(
     return [Memory((), "nothing", out.shape, np.dtype(out.dtype))]
 
 
-STRUCTURED.update(scan=_scan, cond=_cond, empty=_empty)
+STRUCTURED.update(scan=_scan, cond=_cond, empty=_empty, empty2=_empty)
 STRUCTURED["while"] = _while
 STRUCTURED["custom_linear_solve"] = STRUCTURED["linear_solve"] = _linear_solve
 STRUCTURED["optimization_barrier"] = lambda p, eqn, operands, last, homes: operands

@@ -28,6 +28,8 @@ class Functions:
         self._calls: Counter[int] = Counter()
         self._large: dict[int, bool] = {}
         self._made: dict[Any, str] = {}
+        self._frames: dict[Any, list[Memory]] = {}
+        self._serial = 0
         self._kept: list[Any] = []
         self._count(jaxpr)
 
@@ -58,13 +60,15 @@ class Functions:
         args = [as_objects(x).ravel().tolist() for x in operands]  # type: ignore[arg-type]
         flags = [any(isinstance(v, Value) and v.varying for v in x) for x in args]
         out_flags = caller.varying.outputs(jaxpr, flags)
-        frame = [
-            self._array(caller, v.aval, flag)
-            for v, flag in zip((*jaxpr.invars, *jaxpr.outvars), (*flags, *out_flags), strict=True)
-        ]
         key = (id(jaxpr), tuple(flags))
         if key not in self._made:
             self._made[key] = self._make(caller, jaxpr, consts, flags, out_flags)
+        # One frame serves all calls: its results are taken before the next.
+        frame = self._frames.get((key, id(e)))
+        if frame is None:
+            variables = zip((*jaxpr.invars, *jaxpr.outvars), (*flags, *out_flags), strict=True)
+            frame = [self._array(caller, v.aval, flag) for v, flag in variables]
+            self._frames[key, id(e)] = frame
         for memory, elements in zip(frame, args, strict=False):
             for k, x in enumerate(elements):
                 e.store(memory, k, x)
@@ -90,7 +94,8 @@ class Functions:
         flags: Sequence[bool],
         out_flags: Sequence[bool],
     ) -> str:
-        name = f"f{len(self._made)}"
+        self._serial += 1
+        name = f"f{self._serial}"
         e = Emitter(caller.e.lanes, caller.e.fma, self.module)
         pointers = [f"%p{k}" for k in range(len(jaxpr.invars) + len(jaxpr.outvars))]
         arrays = [
@@ -101,6 +106,7 @@ class Functions:
         ]
         args, outs = arrays[: len(jaxpr.invars)], arrays[len(jaxpr.invars) :]
         loaded = [registers([e.load(x, k) for k in range(x.size)], x.shape) for x in args]
+        self._kept.append(e)
         program = Program(e, caller.varying, self)
         results = program.run(jaxpr, consts, loaded)
         for out, x in zip(outs, results, strict=True):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from mime.native.lowering import control, indexing
+from mime.native.lowering import control, indexing, large
 from mime.native.lowering.elementwise import ELEMENTS
 from mime.native.lowering.emitter import Emitter, Module
 from mime.native.lowering.functions import Functions
@@ -17,7 +17,7 @@ from mime.native.lowering.shapes import SHAPES
 from mime.native.lowering.values import UNBOUNDED, Lowered, Memory, registers, type_of
 from mime.native.lowering.varying import Varying
 
-del control, indexing  # imported for their rules
+del control, indexing, large  # imported for their rules
 
 LOADED = 256
 """Elements of an argument that are loaded at once; a larger one is read where it is used."""

@@ -13,6 +13,7 @@ from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES, VIEWS, index_maps
 from mime.native.lowering.values import (
     MOST_IN_REGISTERS,
+    MOST_LOADED,
     Lowered,
     Memory,
     Unsupported,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mime.native.lowering.functions import Functions
 
 Rule = Callable[..., Any]
+LARGE: dict[str, Rule] = {}
+"""Rules `(program, eqn, home, *arrays in memory) -> result` for arrays too large for registers."""
 STRUCTURED: dict[str, Rule] = {}
 """Rules `(program, eqn, operands, last) -> results` of loops, branches and indices.
 
@@ -124,14 +127,21 @@ class Program:
         if any(isinstance(x, Memory) for x in operands) and not self._small(eqn, operands):
             return self._in_memory(eqn, operands, homes)
         loaded = [self.in_registers(x) for x in operands]
+        varies = any(x.dtype == object for x in loaded)
+        large = varies and max(_size(v) for v in eqn.outvars) > MOST_IN_REGISTERS
+        if large and (name in ELEMENTS or name in ("broadcast_in_dim", "pad", "dot_general")):
+            return self._in_memory(eqn, operands, homes)
         if name in ELEMENTS:
             return [lower_elementwise(self.e, eqn, *loaded)]
         if name in SHAPES:
-            large = max(_size(v) for v in eqn.outvars) > MOST_IN_REGISTERS
-            if large and any(x.dtype == object for x in loaded):
-                return self._in_memory(eqn, operands, homes)
-            results = SHAPES[name](eqn, *loaded)
-            return results if isinstance(results, list) else [results]
+            found = SHAPES[name](eqn, *loaded)
+            results = found if isinstance(found, list) else [found]
+            if large:
+                return [
+                    self.in_memory(x, v.aval.dtype, homes.get(v))
+                    for x, v in zip(results, eqn.outvars, strict=True)
+                ]
+            return results
         if name in REDUCTIONS:
             return [settled(REDUCTIONS[name](self.e, eqn, *loaded), eqn.outvars[0].aval.dtype)]
         raise Unsupported(name)
@@ -144,7 +154,7 @@ class Program:
             return x
         if x.kind == "nothing":
             return np.zeros(x.shape, x.dtype)
-        if x.size > MOST_IN_REGISTERS:
+        if x.size > MOST_LOADED:
             raise Unsupported(f"an array of {x.size} elements outside of loops")
         return registers([self.e.load(x, k) for k in range(x.size)], x.shape)
 
@@ -192,9 +202,27 @@ class Program:
         e.leave()
         e.begin(after)
 
+    def summed(self, count: int, start: Any, dtype: Any, body: Callable[[Any, Any], Any]) -> Value:
+        """body(index, so far), from the first index to the last, in a loop."""
+        e, type_ = self.e, type_of(dtype)
+        before, head, after = e.block, e.label("sum"), e.label("done")
+        e.branch(head)
+        e.begin(head)
+        index, line = e.phi("i64", False)
+        total, total_line = e.phi(type_, True)
+        e.enter()
+        result = e.operand(body(index, total), type_, True)
+        following = e.emit(f"add i64 {index.name}, 1", "i64", False)
+        e.complete(index, line, [("0", before), (following.name, e.block)])
+        e.complete(total, total_line, [(e.operand(start, type_, True), before), (result, e.block)])
+        e.branch_if(e.compare("icmp ult", following, count, "i64"), head, after)
+        e.leave()
+        e.begin(after)
+        return Value(result, type_, True)
+
     def _small(self, eqn: Any, operands: Sequence[Lowered]) -> bool:
         sizes = [x.size for x in operands] + [_size(v) for v in eqn.outvars]
-        return max(sizes) <= 256
+        return max(sizes) <= MOST_IN_REGISTERS
 
     def _in_memory(
         self, eqn: Any, operands: Sequence[Lowered], homes: Mapping[Any, Memory]
@@ -208,9 +236,14 @@ class Program:
             return [operands[0]]
         if name == "slice" and isinstance(operands[0], Memory):
             (source,) = index_maps(eqn)
-            if source.size <= 256:
+            if source.size <= MOST_IN_REGISTERS:
                 flat = [self.e.load(operands[0], int(k)) for k in source]
                 return [registers(flat, out.shape)]
+        if name in LARGE:
+            arrays = [
+                self.in_memory(x, v.aval.dtype) for x, v in zip(operands, eqn.invars, strict=True)
+            ]
+            return [LARGE[name](self, eqn, home, *arrays)]
         if name in REDUCTIONS:
             loaded = [self.in_registers(x) for x in operands]
             return [settled(REDUCTIONS[name](self.e, eqn, *loaded), out.dtype)]

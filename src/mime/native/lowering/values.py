@@ -10,8 +10,13 @@ from typing import Any
 
 import numpy as np
 
-MOST_IN_REGISTERS = 4096
-"""Elements from which on an array is kept in memory: each is an instruction of its own."""
+MOST_IN_REGISTERS = 256
+"""Elements of an array in registers: an operation on them is an instruction for each. A larger one
+is kept in memory, and an operation is a loop.
+"""
+
+MOST_LOADED = 4096
+"""Elements of an array in memory that an operation without a loop of its own may load."""
 
 MOST_CARRIED = 96
 """Elements of an array that a loop carries in registers; a larger one is carried in memory."""

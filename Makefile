@@ -45,8 +45,10 @@ test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the s
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
-soak: .venv/.tests  ## thousands of programs in one process: memory and maps stay bounded; an hour
+soak: .venv/.tests  ## thousands of programs: memory stays bounded, native code agrees with XLA; hours
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
+	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/native/test_random_programs.py \
+		tests/core/test_random_graphs.py -k "random_program or xla"
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify --out docs/validation/benchmark_reports

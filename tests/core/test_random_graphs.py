@@ -1,6 +1,7 @@
 """Random graphs: the compiled program equals a slow, obvious interpreter of the same rules."""
 
 import math
+import os
 import random
 
 import numpy as np
@@ -142,6 +143,32 @@ def test_a_compiled_graph_equals_the_obvious_interpreter(drawn):
     found = np.stack([[run[n]["x"], run[n]["y"]] for n in sorted(names)]).transpose(2, 0, 1)
     # Twelve steps of a few operations each; XLA may contract a*b+c. Coupled values stop at 1e-14.
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@settings(
+    max_examples=1000 if "MIME_SOAK" in os.environ else 2,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(drawn=graphs())
+def test_native_code_and_xla_agree(drawn, monkeypatch):
+    """Two graphs in the suite, 1,000 by `make soak`; runs and batches."""
+    *parts, seed = drawn
+    start = np.random.default_rng(seed).normal(size=(5, len(parts[0])))
+    first = {name: {"x": start[0, k]} for k, name in enumerate(parts[0])}
+    each = {name: {"x": start[:, k]} for k, name in enumerate(parts[0])}
+    found = []
+    for native in ("on", "off"):
+        monkeypatch.setenv("MIME_NATIVE", native)
+        simulation = build(*parts, 0)
+        assert simulation.backend.native == (native == "on")
+        one = simulation.run(steps=12, initial_state=first)
+        batch = simulation.run_batch(steps=12, initial_state=each)
+        values = [[one[n][f], batch[n][f]] for n in sorted(parts[0]) for f in ("x", "y")]
+        found.append(np.concatenate([np.ravel(x) for pair in values for x in pair]))
+    # As above: a few operations per step; coupled values stop at 1e-14.
+    np.testing.assert_allclose(*found, rtol=1e-12, atol=1e-12)
 
 
 def test_the_interpreter_can_disagree():

@@ -135,15 +135,7 @@ def test_products_of_matrices_are_those_of_xla(dtype):
     agree(lambda a, b: [f(a, b) for f in PRODUCTS.values()], a, b)  # no rounding: small integers
 
 
-@pytest.mark.parametrize("size", [12, 400])
-def test_slices_at_places_known_later_are_clamped(size):
-    rng = np.random.default_rng(6)
-    members = odd_members(64)
-    x = rng.normal(size=(members, size))
-    at = rng.integers(-2 * size, 2 * size, members)
-    at[:4] = [-1, 0, size - 3, size]
-    new = rng.normal(size=(members, 3))
-
+def slices_of(size):
     def slices(x, i, new):
         table = x.reshape(4, -1)
         return [
@@ -159,9 +151,35 @@ def test_slices_at_places_known_later_are_clamped(size):
             x,
         ]
 
+    return slices
+
+
+@pytest.mark.parametrize("size", [12, 400])
+def test_slices_at_places_known_later_are_clamped(size):
+    rng = np.random.default_rng(6)
+    members = odd_members(64)
+    x = rng.normal(size=(members, size))
+    at = rng.integers(-2 * size, 2 * size, members)
+    at[:4] = [-1, 0, size - 3, size]
+    new = rng.normal(size=(members, 3))
+
+    slices = slices_of(size)
     agree(slices, x, at, new)
     agree(slices, x, at[2], new, shared=[False, True, False], singles=1)
     agree(slices, x[0], at, new, shared=[True, False, False], singles=1)
+
+
+def gathers(x, i, inside):
+    found = [x[:, 0].at[j].get(mode=m) for m in MODES[:2] for j in (i, i.astype(jnp.int32))]
+    found += [x.at[i[:2], inside[0] % 2].get(mode=m) for m in MODES[:2]]
+    found += [x.at[:, 1].get().at[inside].get(mode="promise_in_bounds")]
+    found += [x[:, 0].at[i].get(mode="fill", fill_value=7.0)]
+    found += [(x[:, 0] * 100).astype(jnp.int32).at[i].get(mode="fill")]
+    found += [(x[:, 0] > 0).at[i].get(mode="fill")]
+    found += [jnp.take_along_axis(x[:4], inside[:2][None] % 4, axis=0)]
+    found += [jax.vmap(lambda row, k: row[k])(x[:2], inside[:2] % 2)]
+    found += [x[np.array([2, 0, 2])], x[-1]]
+    return found
 
 
 @pytest.mark.parametrize("size", [6, 40, 400])
@@ -171,20 +189,24 @@ def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     i = rng.integers(-size - 2, size + 2, (7, 5))
     inside = np.abs(i) % size
 
-    def gathers(x, i, inside):
-        found = [x[:, 0].at[j].get(mode=m) for m in MODES[:2] for j in (i, i.astype(jnp.int32))]
-        found += [x.at[i[:2], inside[0] % 2].get(mode=m) for m in MODES[:2]]
-        found += [x.at[:, 1].get().at[inside].get(mode="promise_in_bounds")]
-        found += [x[:, 0].at[i].get(mode="fill", fill_value=7.0)]
-        found += [(x[:, 0] * 100).astype(jnp.int32).at[i].get(mode="fill")]
-        found += [(x[:, 0] > 0).at[i].get(mode="fill")]
-        found += [jnp.take_along_axis(x[:4], inside[:2][None] % 4, axis=0)]
-        found += [jax.vmap(lambda row, k: row[k])(x[:2], inside[:2] % 2)]
-        found += [x[np.array([2, 0, 2])], x[-1]]
-        return found
-
     agree(gathers, x, i, inside)
     agree(gathers, x[0], i, inside, shared=[True, False, False], singles=1)
+
+
+def scatters(x, i, inside, new):
+    row = x[:, 0]
+    made = []
+    for mode in ("clip", "drop"):
+        at = row.at[i]
+        made += [at.add(new, mode=mode), at.multiply(new, mode=mode), at.min(new, mode=mode)]
+        made += [at.max(new, mode=mode), at.subtract(new, mode=mode)]
+        made += [row.at[i[1]].set(new[1], mode=mode), row.at[inside].set(new, mode=mode)]
+        made += [x.at[i[0]].add(new[:2], mode=mode), x.at[i[:2], 1].add(new[:2], mode=mode)]
+    made += [row.at[inside].set(new, mode="promise_in_bounds")]
+    made += [row.at[np.array([1, 1, 2])].add(new[:3])]
+    made += [jax.vmap(lambda r, k, v: r.at[k].add(v))(x[:2], inside[:2] % 2, new[:2])]
+    made += [row.astype(jnp.int32).at[i].add(new.astype(jnp.int32), mode="drop"), row]
+    return made
 
 
 @pytest.mark.parametrize("size", [6, 40, 400])
@@ -195,21 +217,6 @@ def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     i[0] = 3  # the same place again and again
     inside = np.sort(rng.permuted(np.tile(np.arange(size), (7, 1)), axis=1)[:, :5], axis=1)
     new = rng.integers(-9, 9, (7, 5)).astype(float)
-
-    def scatters(x, i, inside, new):
-        row = x[:, 0]
-        made = []
-        for mode in ("clip", "drop"):
-            at = row.at[i]
-            made += [at.add(new, mode=mode), at.multiply(new, mode=mode), at.min(new, mode=mode)]
-            made += [at.max(new, mode=mode), at.subtract(new, mode=mode)]
-            made += [row.at[i[1]].set(new[1], mode=mode), row.at[inside].set(new, mode=mode)]
-            made += [x.at[i[0]].add(new[:2], mode=mode), x.at[i[:2], 1].add(new[:2], mode=mode)]
-        made += [row.at[inside].set(new, mode="promise_in_bounds")]
-        made += [row.at[np.array([1, 1, 2])].add(new[:3])]
-        made += [jax.vmap(lambda r, k, v: r.at[k].add(v))(x[:2], inside[:2] % 2, new[:2])]
-        made += [row.astype(jnp.int32).at[i].add(new.astype(jnp.int32), mode="drop"), row]
-        return made
 
     agree(scatters, x, i, inside, new)
     agree(scatters, x[0], i, inside, new, shared=[True, False, False, False], singles=1)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from native_kernels import by_jax, natively, same_bits, ulps
+from scipy import special
 
 AWAY, EVEN = lax.RoundingMethod.AWAY_FROM_ZERO, lax.RoundingMethod.TO_NEAREST_EVEN
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -43,6 +44,9 @@ ELEMENTARY = {
     )},
     "logistic": (lax.logistic, lambda x: np.where(x < -40, np.exp(x), 1 / (1 + np.exp(-x)))),
     "pow": (lax.pow, np.power),
+    "erf": (lax.erf, special.erf),
+    "erfc": (lax.erfc, special.erfc),
+    "erf_inv": (lax.erf_inv, special.erfinv),
 }  # fmt: skip
 OF_ONE_INTEGER = {
     "neg": lax.neg, "sign": lax.sign, "not": lax.bitwise_not,

@@ -86,7 +86,7 @@ def inside_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any) -> Any:
         leaves, treedef = jax.tree.flatten(args)
         if why_off() or jax.config.jax_disable_jit:
-            return function(*args)
+            return function(*jax.tree.map(jnp.asarray, args))
         traced = Traced(lambda *x: function(*jax.tree.unflatten(treedef, x)), tuple(leaves))
         return traced.inside_jax([jnp.asarray(x) for x in leaves])
 

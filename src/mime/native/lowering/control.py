@@ -4,7 +4,8 @@ What all members share decides with a branch of the processor. Where members dif
 what any of them needs, and each lane keeps what is its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -114,14 +115,17 @@ def _while(
     counted = e.operations
     going = p.run(cond.jaxpr, cond.consts, [*of_cond, *values])[0]
     mask = p.in_registers(going).reshape(()).item()
+    if differs:
+        mask = _both(p, mask, p.active)
     e.branch_if(e.any(mask), inside, after)
     e.begin(inside)
     private = [*([False] * n_body), *([not differs] * len(values))]
-    results = p.run(body.jaxpr, body.consts, [*of_body, *values], private)
+    with _only(p, mask if differs else True):
+        results = p.run(body.jaxpr, body.consts, [*of_body, *values], private)
     if differs:
         results = [
             x if same else _blended(p, mask, x, value, v.aval)
-            for x, value, v, same in zip(results, values, eqn.outvars, kept, strict=True)
+            for x, value, v, same in zip(carry.apart(results), values, eqn.outvars, kept, strict=True)
         ]
     carry.settle(results)
     carry.complete(before)
@@ -188,19 +192,28 @@ class Carry:
         self.values = values
         return values
 
-    def settle(self, results: Sequence[Lowered]) -> None:
-        """Bring the results of a pass to where the next one looks for them."""
-        places = {x.pointers for x in self.start if isinstance(x, Memory)}
+    def apart(self, results: Sequence[Lowered]) -> list[Lowered]:
+        """The results of a pass, none of which lies where another is to go."""
+        places = {
+            x.pointers for x, same in zip(self.start, self.kept, strict=True)
+            if isinstance(x, Memory) and not same
+        }  # fmt: skip
         moved = []
-        for x, place in zip(results, self.start, strict=True):
-            if isinstance(place, Memory) and isinstance(x, Memory):
-                if x.pointers != place.pointers and x.pointers in places:
+        for x, place, same in zip(results, self.start, self.kept, strict=True):
+            if isinstance(x, Memory) and not same:
+                if not isinstance(place, Memory):
+                    x = self.p.in_registers(x)
+                elif x.pointers != place.pointers and x.pointers in places:
                     copy = self.p.e.allocate(x.shape, x.dtype)
                     self.p.fill(copy, x)
                     x = copy
             moved.append(x)
+        return moved
+
+    def settle(self, results: Sequence[Lowered]) -> None:
+        """Bring the results of a pass to where the next one looks for them."""
         self.results: list[Lowered] = []
-        for x, place, same in zip(moved, self.start, self.kept, strict=True):
+        for x, place, same in zip(self.apart(results), self.start, self.kept, strict=True):
             if same:
                 self.results.append(place)
             elif isinstance(place, Memory):
@@ -210,13 +223,19 @@ class Carry:
                 self.results.append(self.p.in_registers(x))
         self.operands = [
             [
-                self.p.e.operand(value, phi.type, phi.varying)
+                self.p.e.operand(self._as(phi, value), phi.type, phi.varying)
                 for (phi, _), value in zip(phis, _elements(x), strict=True)
             ]
             if phis
             else []
             for phis, x in zip(self.phis, self.results, strict=True)
         ]
+
+    def _as(self, phi: Value, value: Any) -> Any:
+        """What all members share may come back from memory in every lane: one is enough."""
+        if isinstance(value, Value) and value.varying and not phi.varying:
+            return Value(self.p.e.lane(value, 0, value.type), value.type, False)
+        return value
 
     def complete(self, before: str) -> list[Lowered]:
         """Close the loop: say what each phi is. Returns the values after the last pass."""
@@ -228,6 +247,27 @@ class Carry:
             for (phi, line), first, again in zip(phis, entries, operands, strict=True):
                 e.complete(phi, line, [(first, before), (again, block)])
         return self.results
+
+
+def _both(p: Program, mask: Any, active: Any) -> Any:
+    """mask and active"""
+    if active is True:
+        return mask
+    if not isinstance(mask, Value):
+        return active if mask else False
+    return p.e.op("and", "i1", mask, active)
+
+
+@contextmanager
+def _only(p: Program, mask: Any) -> Iterator[None]:
+    """What is lowered here is for the lanes of a mask: a loop goes on for those alone."""
+    before = p.active
+    if isinstance(mask, Value) and mask.varying:
+        p.active = _both(p, mask, before)
+    try:
+        yield
+    finally:
+        p.active = before
 
 
 def _elements(x: Lowered) -> list[Any]:
@@ -256,7 +296,8 @@ def _cond(
         e.branch_if(e.any(mask), inside, after)
         e.begin(inside)
         e.enter()
-        found = p.run(branch.jaxpr, branch.consts, args)
+        with _only(p, mask):
+            found = p.run(branch.jaxpr, branch.consts, args)
         flat = []
         for x, place, v in zip(found, places, eqn.outvars, strict=True):
             type_ = type_of(v.aval.dtype)

@@ -292,7 +292,7 @@ def _reduce_precision(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
     digits = eqn.params["exponent_bits"], eqn.params["mantissa_bits"]
     if digits != {"double": (11, 52), "float": (8, 23)}[type_]:
         raise Unsupported("reduce_precision to less than the type has")
-    return x
+    return Value(x.name, x.type, x.varying)  # rounded here: no sum fuses with it
 
 
 _same = lambda e, x, type_, _: x  # noqa: E731
@@ -337,7 +337,7 @@ ELEMENTS: dict[str, Element] = {
         for name in (
             *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
             *("asinh", "acosh", "atanh", "exp", "exp2", "expm1", "log", "log1p", "cbrt"),
-            "logistic",
+            *("logistic", "erf", "erfc", "erf_inv"),
         )
     },
 }

@@ -207,7 +207,8 @@ class Emitter:
         elif y.name < x.name:  # one order, so that x y and y x are one value
             x, y = y, x
         product = self.op("fmul", type_, x, y)
-        product.factors = (x, y)
+        if not x.counts and not (isinstance(y, Value) and y.counts):
+            product.factors = (x, y)
         return product
 
     def neg(self, x: Any, type_: str) -> Any:
@@ -259,7 +260,9 @@ class Emitter:
         if (found := self._known(key)) is not None:
             return found
         whole, to = self.type(source, x.varying), self.type(target, x.varying)
-        return self._keep(key, self.emit(f"{code} {whole} {x.name} to {to}", target, x.varying))
+        made = self.emit(f"{code} {whole} {x.name} to {to}", target, x.varying)
+        made.counts = code in ("sitofp", "uitofp")
+        return self._keep(key, made)
 
     def any(self, mask: Any) -> Any:
         """True when a lane is: shared by all."""

@@ -44,6 +44,8 @@ class Program:
         self.e, self.varying, self.functions = emitter, varying, functions
         self.aliased: set[tuple[str, ...]] = set()
         """Arrays in memory that several variables may mean: none of them is changed in place."""
+        self.active: Any = True
+        """The lanes that a branch or a pass of a loop is for; the others only go along."""
 
     def run(
         self,

@@ -52,12 +52,14 @@ class Value:
     a single number where all members share it.
     """
 
-    __slots__ = ("factors", "name", "type", "varying")
+    __slots__ = ("counts", "factors", "name", "type", "varying")
 
     def __init__(self, name: str, type_: str, varying: bool):
         self.name, self.type, self.varying = name, type_, varying
         self.factors: tuple[Any, Any] | None = None
         """(a, b) when this is the product a b, which a sum may then fuse with."""
+        self.counts = False
+        """An integer as a float: n dt is rounded, so that what begins at 1000 dt begins then."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,173 @@
+"""A kernel under each transformation of JAX is plain JAX, to rounding; and where there is no
+machine code, XLA computes the same.
+"""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from mime.native import kernel as kernels
+from mime.native.compiled import inside_jax
+from mime.native.machine import NativeError
+
+
+def swing(q, p):
+    """A few steps of a pendulum on a moving pivot: a loop, a branch, an indexed table."""
+
+    def body(carry, n):
+        q, v = carry
+        pull = lax.cond(q[0] > 0.3, lambda x: jnp.sin(x), lambda x: x - x**3 / 6, q)
+        v = v - 0.1 * pull * p[0] + 0.01 * p[n % 2 + 1]
+        q = q + 0.1 * v
+        return (q, v), jnp.tanh(q[0] * v[1])
+
+    (q, v), track = lax.scan(body, (q, jnp.zeros_like(q)), jnp.arange(30))
+    return jnp.concatenate([q, v]), track
+
+
+native = inside_jax(swing)
+Q, P = np.array([0.4, -0.2]), np.array([1.5, 0.3, -0.4])
+MANY_Q = np.random.default_rng(1).normal(size=(5, 2))
+MANY_P = np.random.default_rng(2).normal(size=(3, 3))
+
+
+def total(function):
+    return lambda q, p: jnp.sum(function(q, p)[0] ** 2) + jnp.sum(jnp.cos(function(q, p)[1]))
+
+
+def scanned(function):
+    def loop(q, p):
+        return lax.scan(lambda c, _: (function(c, p)[0][:2], c), q, None, length=3)
+
+    return loop
+
+
+TRANSFORMATIONS = {
+    "plain": (lambda f: f, Q, P),
+    "jit": (jax.jit, Q, P),
+    "vmap": (lambda f: jax.vmap(f, (0, None)), MANY_Q, P),
+    "vmap of the other": (lambda f: jax.vmap(f, (None, 0)), Q, MANY_P),
+    "vmap along the last axis": (lambda f: jax.jit(jax.vmap(f, (1, None), 1)), MANY_Q.T, P),
+    "vmap of vmap": (lambda f: jax.vmap(jax.vmap(f, (None, 0)), (0, None)), MANY_Q, MANY_P),
+    "vmap of vmap of both": (
+        lambda f: jax.vmap(jax.vmap(f), (0, None)),
+        np.stack([MANY_Q[:3], 2 * MANY_Q[:3]]),
+        MANY_P,
+    ),
+    "jvp": (lambda f: lambda q, p: jax.jvp(f, (q, p), (q + 1, 2 * p)), Q, P),
+    "jvp of one": (lambda f: lambda q, p: jax.jvp(lambda x: f(x, p), (q,), (q,)), Q, P),
+    "vjp": (lambda f: lambda q, p: jax.vjp(f, q, p)[1]((jnp.ones(4), jnp.ones(30))), Q, P),
+    "vjp of one result": (lambda f: jax.grad(lambda q, p: jnp.sum(f(q, p)[1])), Q, P),
+    "grad": (lambda f: jax.grad(total(f), (0, 1)), Q, P),
+    "jacfwd": (lambda f: jax.jacfwd(f, 1), Q, P),
+    "jacrev": (lambda f: jax.jit(jax.jacrev(f, (0, 1))), Q, P),
+    "forward over reverse of both": (lambda f: jax.jacfwd(jax.grad(total(f), 1), 0), Q, P),
+    "vmap of grad": (lambda f: jax.vmap(jax.grad(total(f), 1), (0, None)), MANY_Q, P),
+    "grad of vmap": (
+        lambda f: jax.grad(lambda q, p: jnp.sum(jax.vmap(total(f), (0, None))(q, p)), (0, 1)),
+        MANY_Q,
+        P,
+    ),
+    "vmap of hessian": (lambda f: jax.vmap(jax.hessian(total(f)), (0, None)), MANY_Q, P),
+    "inside a scan": (scanned, Q, P),
+    "grad of a scan of it": (
+        lambda f: jax.jit(jax.grad(lambda q, p: jnp.sum(scanned(f)(q, p)[1]), (0, 1))), Q, P
+    ),
+    "checkpoint": (
+        lambda f: jax.grad(lambda q, p: jnp.sum(jax.checkpoint(f)(q, p)[0]), (0, 1)), Q, P
+    ),
+    "vmap of jvp of jit": (
+        lambda f: jax.vmap(lambda q, p: jax.jvp(jax.jit(f), (q, p), (q, p)), (0, None)), MANY_Q, P
+    ),
+    "no members": (lambda f: jax.jit(jax.vmap(f, (0, None))), MANY_Q[:0], P),
+    "closed over a traced value": (
+        lambda f: jax.grad(lambda q, p: jnp.sum(inside_jax(lambda x: f(x, p)[0] * p[0])(q)), 1),
+        Q,
+        P,
+    ),
+}  # fmt: skip
+
+
+def agree(mine, plain):
+    for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(plain), strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        # 30 steps of a dozen roundings each, in another order, and their second derivatives.
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", TRANSFORMATIONS)
+def test_a_kernel_under_a_transformation_is_plain_jax(name):
+    transform, *args = TRANSFORMATIONS[name]
+    agree(transform(native)(*args), jax.jit(transform(swing))(*args))
+
+
+def test_derivatives_agree_with_central_differences():
+    h, value = 1e-6, jax.jit(total(native))
+    slope = jax.jit(jax.grad(total(native)))(Q, P)
+    for k in range(2):
+        step = h * np.eye(2)[k]
+        central = (value(Q + step, P) - value(Q - step, P)) / (2 * h)
+        assert abs(slope[k] - central) < 1e-8  # h² and the rounding over h
+
+
+def test_a_primitive_without_a_rule_sends_the_whole_function_to_xla():
+    def sorts(x):
+        return jnp.sort(jnp.sin(x)), x + 1
+
+    x = np.array([3.0, 1.0, 2.0])
+    kernel = kernels.Kernel(jax.make_jaxpr(sorts)(x))
+    assert kernel.why_not() == "there is no rule for sort"
+    agree(jax.jit(inside_jax(sorts))(x), sorts(x))
+    agree(jax.vmap(inside_jax(sorts))(np.stack([x, -x])), jax.vmap(sorts)(np.stack([x, -x])))
+
+
+@pytest.mark.parametrize("name", ["plain", "jit", "vmap of grad", "inside a scan"])
+def test_code_that_cannot_be_compiled_is_computed_by_xla(name, monkeypatch):
+    def refuse(text, functions):
+        raise NativeError("no memory for code")
+
+    def own(q, p):  # a function of its own: another one's code may be known already
+        return swing(q * 1.25, p)
+
+    monkeypatch.setattr(kernels, "compile_ir", refuse)
+    monkeypatch.setattr(kernels, "_loaded", {})
+    transform, *args = TRANSFORMATIONS[name]
+    agree(transform(inside_jax(own))(*args), jax.jit(transform(own))(*args))
+
+
+SCRIPT = """
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+import sys
+sys.path[:0] = [{tests!r}, {native!r}]
+import test_transformations as t
+from mime.native.machine import host, why_off
+for name in ("plain", "vmap", "grad", "inside a scan"):
+    transform, *args = t.TRANSFORMATIONS[name]
+    t.agree(transform(t.native)(*args), jax.jit(transform(t.swing))(*args))
+print(why_off(), host().lanes(64), host().has_fma)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"MIME_NATIVE": "off"}, "the environment says MIME_NATIVE=off"),
+        ({"MIME_NATIVE_FEATURES": "-avx,-avx2,-fma,-avx512f"}, "None 2 False"),
+    ],
+)
+def test_without_native_code_and_without_avx_the_results_are_the_same(variables, said):
+    here = os.path.dirname(__file__)
+    script = SCRIPT.format(tests=os.path.dirname(here), native=here)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **variables}, capture_output=True,
+        text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(said)

@@ -63,7 +63,7 @@ class OverMembers:
         length = -(-members // count)
         # Equal cuts share one program: a cut that would reach beyond the end begins earlier.
         starts = [min(k * length, members - length) for k in range(count)]
-        double = bool(jax.config.jax_enable_x64)
+        double = bool(jax.config.read("jax_enable_x64"))
 
         def run(start: int) -> Any:
             with jax.enable_x64(double):  # the caller's holds in the caller's thread only

@@ -125,7 +125,9 @@ def _while(
     if differs:
         results = [
             x if same else _blended(p, mask, x, value, v.aval)
-            for x, value, v, same in zip(carry.apart(results), values, eqn.outvars, kept, strict=True)
+            for x, value, v, same in zip(
+                carry.apart(results), values, eqn.outvars, kept, strict=True
+            )
         ]
     carry.settle(results)
     carry.complete(before)

@@ -22,9 +22,12 @@ def cases(threads: int) -> Iterator[Case]:
     """Each length alone and in a batch."""
     for joints in JOINTS:
         robot = robots.chain(joints)
-        alone = replace(arm.one(robot), place=Place("joints", "one", joints, LABEL))
+        alone = replace(arm.one(robot), place=Place("joints", "one", joints, LABEL, linear=True))
         batch = arm.many(robot, 1024, threads, arm.Targets(aba=0.08 if joints >= 8 else None))
         yield replace(alone, repeats=5)
         yield replace(
-            batch, repeats=3, place=Place("joints", "1,024", joints, LABEL), quick=joints in QUICK
+            batch,
+            repeats=3,
+            place=Place("joints", "1,024", joints, LABEL, linear=True),
+            quick=joints in QUICK,
         )

@@ -53,7 +53,7 @@ graph.add_external_input("rotor", "commanded_voltage")
 
 run = graph.compile().run(
     3.0,
-    {"rotor": {"commanded_voltage": lambda t: jnp.where(t < 0.5, 0.0, 12.0)}},
+    {"rotor": {"commanded_voltage": lambda t: jnp.where(t < 0.1, 0.0, 12.0)}},
     initial_state={"arm": {"joint_angles": home}},
 )
 error = np.abs(run["arm"]["joint_angles"] - run["path"]["desired_joint_angles"]).max()

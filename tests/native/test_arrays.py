@@ -227,7 +227,9 @@ REFUSED = {
     "a product in another type": lambda x: jnp.dot(x, x, preferred_element_type=jnp.float64),
     "less precision": lambda x: lax.reduce_precision(x, 5, 10),
     "bits of another size": lambda x: lax.bitcast_convert_type(x, jnp.uint8),
-    "an array of 5,000 that is summed": lambda x: jnp.sum(jnp.tile(x, 1250).at[x.astype(int)].set(0)),
+    "an array of 5,000 that is summed": lambda x: jnp.sum(
+        jnp.tile(x, 1250).at[x.astype(int)].set(0)
+    ),
 }
 
 

@@ -72,7 +72,9 @@ class Writer:
         x = self.pick(values)
         at = self.place(values, x.size)
         flat, new = x.reshape(-1), self.pick(values, ())
-        yield (flat.at[at].set(new) if self.rng.integers(2) else flat.at[at].add(new)).reshape(x.shape)
+        yield (flat.at[at].set(new) if self.rng.integers(2) else flat.at[at].add(new)).reshape(
+            x.shape
+        )
 
     def slices(self, values):
         x = self.pick(values).reshape(-1)

@@ -47,7 +47,9 @@ def members(request):
     scenario = load_scenario(request.param)
     node, field, shape = SPREAD[request.param]
     starts = 0.1 * np.random.default_rng(1).normal(size=(9, *np.atleast_1d(shape).astype(int)))
-    inputs = {n: {k: v for k, v in part.items() if not callable(v)} for n, part in scenario.inputs.items()}
+    inputs = {
+        n: {k: v for k, v in part.items() if not callable(v)} for n, part in scenario.inputs.items()
+    }
 
     def run(which, **options):
         batch = scenario.simulation.run_batch(
@@ -61,7 +63,11 @@ def members(request):
 
 def test_any_batch_size_and_order_gives_a_member_the_same_bits(members):
     *_, run, nine = members
-    for which in [*(np.arange(n) for n in range(1, 9)), np.arange(9)[::-1], np.array([7, 2, 2, 5, 0])]:
+    for which in [
+        *(np.arange(n) for n in range(1, 9)),
+        np.arange(9)[::-1],
+        np.array([7, 2, 2, 5, 0]),
+    ]:
         found = run(which)
         assert all(x.tobytes() == nine[name][which].tobytes() for name, x in found.items())
 
@@ -88,9 +94,7 @@ def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(members):
     parts, state = [], {node: {field: starts[4]}}
     for steps in (7, 1, 52):
         parts.append(
-            scenario.simulation.run(
-                steps=steps, initial_state=state, inputs=inputs, progress=False
-            )
+            scenario.simulation.run(steps=steps, initial_state=state, inputs=inputs, progress=False)
         )
         state = parts[-1].final_state
     for n, part in parts[0].items():

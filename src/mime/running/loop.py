@@ -52,6 +52,7 @@ def run_chunk(
     One compiled program serves every duration and every chunk, so that where a run is cut
     (progress, checkpoints, resuming) cannot change a bit of its result.
     """
+
     def watched(state: SimulationState) -> StepResult:
         return recorder.watch(step(state))
 

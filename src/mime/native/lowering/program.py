@@ -263,7 +263,7 @@ class Program:
         self, eqn: Any, operands: Sequence[Lowered], homes: Mapping[Any, Memory]
     ) -> list[Lowered]:
         """Results that are elements of the operands in another order."""
-        results = []
+        results: list[Lowered] = []
         for var, flat in zip(eqn.outvars, index_maps(eqn), strict=True):
             result = homes.get(var) or self.e.allocate(var.aval.shape, var.aval.dtype)
             first = 0

@@ -33,9 +33,9 @@ def _pad(eqn: Any, x: np.ndarray, filling: np.ndarray) -> np.ndarray:
     out = np.empty([max(0, low) + n + max(0, high) for n, ((low, high, _), _) in room], object)
     out[...] = as_objects(filling)[()]
     within = zip(spread, config, strict=True)
-    out[tuple(slice(max(0, low), max(0, low) + n, inner + 1) for n, ((low, _, inner), _) in within)] = (
-        as_objects(x)
-    )
+    out[
+        tuple(slice(max(0, low), max(0, low) + n, inner + 1) for n, ((low, _, inner), _) in within)
+    ] = as_objects(x)
     cut = zip(out.shape, config, strict=True)
     return out[tuple(slice(max(0, -low), n - max(0, -high)) for n, ((low, high, _), _) in cut)]
 
@@ -117,5 +117,3 @@ def index_maps(eqn: Any) -> list[np.ndarray]:
     found = SHAPES[eqn.primitive.name](eqn, *numbers)
     maps = found if isinstance(found, list) else [found]
     return [np.asarray(x, np.int64).ravel() for x in maps]
-
-

@@ -57,11 +57,8 @@ def moved(x):
     ]
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (20, 16)])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize(("shape", "dtype"), [((3, 4), "int32"), ((20, 16), "float64")])
 def test_shapes_have_the_bits_of_xla(shape, dtype):
-    if shape == (20, 16) and dtype != "float64":
-        pytest.skip("types are tested on small arrays")
     x = np.random.default_rng(1).normal(size=(odd_members(64), *shape)) * 100
     agree(moved, x.astype(dtype))
 
@@ -183,7 +180,7 @@ def gathers(x, i, inside):
     return found
 
 
-@pytest.mark.parametrize("size", [6, 40, 400])
+@pytest.mark.parametrize("size", [6, 400])
 def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(7)
     x = rng.normal(size=(7, size, 2))
@@ -191,7 +188,8 @@ def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     inside = np.abs(i) % size
 
     agree(gathers, x, i, inside)
-    agree(gathers, x[0], i, inside, shared=[True, False, False], singles=1)
+    if size == 6:
+        agree(gathers, x[0], i, inside, shared=[True, False, False], singles=1)
 
 
 def scatters(x, i, inside, new):
@@ -210,7 +208,7 @@ def scatters(x, i, inside, new):
     return made
 
 
-@pytest.mark.parametrize("size", [6, 40, 400])
+@pytest.mark.parametrize("size", [6, 400])
 def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(8)
     x = rng.integers(-9, 9, (7, size, 2)).astype(float)
@@ -220,7 +218,8 @@ def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     new = rng.integers(-9, 9, (7, 5)).astype(float)
 
     agree(scatters, x, i, inside, new)
-    agree(scatters, x[0], i, inside, new, shared=[True, False, False, False], singles=1)
+    if size == 6:
+        agree(scatters, x[0], i, inside, new, shared=[True, False, False, False], singles=1)
 
 
 REFUSED = {

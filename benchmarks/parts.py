@@ -18,14 +18,12 @@ from harness.measure import best_of
 from jax.extend.core import jaxprs_in_params
 from robots import DT, GRAVITY, Robot
 
-from mime.control.kinematics.crba import composite_rigid_bodies
+from mime.control.kinematics.crba import joint_momenta, lower_triangle
+from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions
 from mime.control.kinematics.ltdl import solve_ltdl
-from mime.control.kinematics.recursion import INLINED_SOLVES
-from mime.control.kinematics.rnea import inverse_dynamics
-from mime.control.kinematics.scalar import sub, unpack
-from mime.control.kinematics.spatial import Vector
-from mime.control.kinematics.tree import joint_transforms, link_mass_moments
-from mime.xla.keep_call import inline, keep_call
+from mime.control.kinematics.recursion import walk
+from mime.control.kinematics.rnea import joint_torques, needed_wrenches
+from mime.control.kinematics.scalar import sub
 
 STEPS = 200
 PASSES = ("the joints' frames", "the bias (RNEA)", "the mass matrix (CRBA)", "solving (LᵀDL)")
@@ -52,20 +50,20 @@ def cases(threads: int) -> Iterator[Figure]:
 
 def passes(robot: Robot, count: int) -> Callable[[Any, Any], Any]:
     """The first passes of the forward dynamics, and a number that needs all of their results."""
-    tree, call = robot.tree, inline if robot.joints <= INLINED_SOLVES else keep_call
-    masses, gravity = link_mass_moments(tree), Vector(unpack(GRAVITY))
-    still = [0.0] * robot.joints
 
     def run(q: Any, qd: Any) -> Any:
-        X = joint_transforms(tree, q, call)
+        links = walk(robot.tree, q, qd)
+        X, S, masses = joint_frames(links, q), joint_motions(links), felt_moments(links)
+        rates, still = links.joint_table(qd), links.joint_table(None)
         found: Any = X
         if count > 1:
-            found = b = inverse_dynamics(tree, X, masses, unpack(qd), still, gravity, None, call)
+            p = needed_wrenches(links, X, S, masses, rates, still, GRAVITY, None)
+            found = b = joint_torques(links, X, S, p)
         if count > 2:
-            M = composite_rigid_bodies(tree, X, masses, call)
+            M = lower_triangle(links, X, S, joint_momenta(links, X, S, masses))
             found = b, M
         if count > 3:
-            found = solve_ltdl(M, [sub(-robot.friction * v, x) for v, x in zip(qd, b)], call)
+            found = solve_ltdl(M, [sub(-robot.friction * v, x) for v, x in zip(rates, b)])
             return jnp.stack(found)
         return sum(x for x in jax.tree.leaves(found) if isinstance(x, jax.Array)) * 1e-9
 

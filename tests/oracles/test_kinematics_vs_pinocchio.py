@@ -346,7 +346,7 @@ def check_articulated_bodies(tree, monkeypatch):
 # A humanoid of 29 joints in five runs; wheels, a lift that slides, a head, an arm and a hand.
 @pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago"])
 def test_a_branching_tree_in_loops_agrees(name, monkeypatch):
-    monkeypatch.setattr(recursion, "MOST_UNROLLED", 1)
+    monkeypatch.setattr(recursion, "WORTH_LOOPS", -1000)
     tree = load(name)
     reference, n = Reference(tree), tree.num_joints
     rng = np.random.default_rng(5)

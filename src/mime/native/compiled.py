@@ -27,6 +27,17 @@ def tracing_a_kernel() -> bool:
     return _now.depth > 0
 
 
+def double_precision() -> bool:
+    """Whether JAX's own numbers have 64 bits here."""
+    return jnp.result_type(float) == jnp.float64
+
+
+def without_jit() -> bool:
+    """True under `jax.disable_jit`."""
+    config: Any = jax.config
+    return bool(config.jax_disable_jit)
+
+
 class Traced:
     """A function for arguments of one kind: its kernel, and how its results are arranged."""
 
@@ -85,7 +96,7 @@ def inside_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def call(*args: Any) -> Any:
         leaves, treedef = jax.tree.flatten(args)
-        if why_off() or jax.config.jax_disable_jit:
+        if why_off() or without_jit():
             return function(*jax.tree.map(jnp.asarray, args))
         traced = Traced(lambda *x: function(*jax.tree.unflatten(treedef, x)), tuple(leaves))
         return traced.inside_jax([jnp.asarray(x) for x in leaves])
@@ -109,8 +120,8 @@ class Compiled:
         def one_by_one(head: Any, varied: Any, *common: Any, **fixed: Any) -> Any:
             return jax.lax.map(lambda its: function(head, its, *common, **fixed), varied)
 
-        self.jitted = jax.jit(in_xla, static_argnames=static, **options)
-        self.mapped = jax.jit(one_by_one, static_argnames=static, **options)
+        self.jitted: Any = jax.jit(in_xla, static_argnames=static, **options)
+        self.mapped: Any = jax.jit(one_by_one, static_argnames=static, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         found = self.find(args, kwargs)
@@ -131,13 +142,18 @@ class Compiled:
         fixed, rest = self._sorted(kwargs)
         leaves, treedef = jax.tree.flatten((args, rest))
         traced_by_jax = any(isinstance(x, jax.core.Tracer) for x in leaves)
-        if traced_by_jax or jax.config.jax_disable_jit or why_off():
+        if traced_by_jax or without_jit() or why_off():
             return None
         kinds = [_kind(x) for x in leaves]
         if varied is not None:
             flags = self.flags(args, rest, varied)
             kinds = [(k[0][1:], *k[1:]) if f else k for k, f in zip(kinds, flags, strict=True)]
-        key = (treedef, tuple(fixed.values()), bool(jax.config.jax_enable_x64), tuple(kinds))
+        key = (
+            treedef,
+            tuple(fixed.values()),
+            double_precision(),
+            tuple(kinds),
+        )
         traced = self.known.get(key)
         if traced is None:
             if not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):

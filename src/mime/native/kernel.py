@@ -118,15 +118,15 @@ class Kernel:
         entry = self.entry((True,) * len(self.in_avals) if shared is None else shared, one)
         lead = () if one else (members,)
         given = results or [None] * len(self.out_avals)
-        results = [
+        filled = [
             np.empty((*lead, *a.shape), a.dtype) if x is None else x
             for x, a in zip(given, self.out_avals, strict=True)
         ]
         if self.unbounded:
-            distances = [results[k].strides[0] // results[k].itemsize for k in self.unbounded]
+            distances = [filled[k].strides[0] // filled[k].itemsize for k in self.unbounded]
             args = [*args, np.array(distances, np.int64)]
-        call_direct(entry, args, results, members, threads)
-        return results
+        call_direct(entry, args, filled, members, threads)
+        return filled
 
     # --- derivatives ----------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from mime.native.compiled import double_precision
 from mime.native.folding import Folding
 from mime.native.lowering import Unsupported
 
@@ -63,7 +64,7 @@ class OverMembers:
         length = -(-members // count)
         # Equal cuts share one program: a cut that would reach beyond the end begins earlier.
         starts = [min(k * length, members - length) for k in range(count)]
-        double = bool(jax.config.jax_enable_x64)
+        double = double_precision()
 
         def run(start: int) -> Any:
             with jax.enable_x64(double):  # the caller's holds in the caller's thread only

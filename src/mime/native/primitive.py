@@ -36,12 +36,10 @@ def bind(kernel: Kernel, args: Sequence[Any]) -> list[Any]:
     return kernel_call.bind(*args, kernel=kernel, batch=(), shared=(True,) * len(args))
 
 
-@kernel_call.def_abstract_eval
 def _types(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Flags) -> list[Any]:
     return [jax.core.ShapedArray((*batch, *a.shape), a.dtype) for a in kernel.out_avals]
 
 
-@kernel_call.def_impl
 def _now(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Flags) -> list[Any]:
     """Outside of `jit`: straight to the machine code."""
     try:
@@ -49,6 +47,10 @@ def _now(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Flags) -> l
     except Unsupported:
         return jax.jit(lambda *a: _in_xla(*a, kernel=kernel, batch=batch, shared=shared))(*args)
     return jax.device_put(list(results))
+
+
+kernel_call.def_abstract_eval(_types)
+kernel_call.def_impl(_now)
 
 
 def _called(

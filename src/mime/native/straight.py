@@ -80,7 +80,8 @@ class _Straight:
         self.known: dict[Any, tuple[Entry, Any, Any]] = {}
 
     def __call__(self, value: Any, args: tuple[Any, ...]) -> Any:
-        arrays, key = [], [id(value)]
+        arrays: list[np.ndarray] = []
+        key: list[Any] = [id(value)]
         for x, is_static in zip(args, self.is_static, strict=False):
             if is_static or x is None:
                 key.append(x)

@@ -1,7 +1,7 @@
 """All that exists only because of XLA: how its compiler for CPUs is made to behave.
 
 A step of a robot is a few hundred operations on scalars. XLA was built for few operations on large
-arrays, and does seven things badly with many small ones. Each has its remedy here, and a benchmark
+arrays, and does six things badly with many small ones. Each has its remedy here, and a benchmark
 that shows what the remedy is worth. No number stands here, since numbers rot: docs/benchmarks.md
 has those of the last complete run, and `make bench` measures yours.
 
@@ -19,10 +19,6 @@ has those of the last complete run, and `make bench` measures yours.
 `stacking`     XLA fuses a concatenation with what makes its parts, and computes what the parts
                share once for each. A few scalars become an array by a chain of selects instead.
                (benchmarks/kinematics.py)
-
-`keep_call`    XLA computes a shared value anew in every kernel that needs it, and the work grows
-               along a chain of links. A call that stays a call computes its results once.
-               (benchmarks/joints.py, benchmarks/parts.py)
 
 `when`         Under `vmap`, XLA computes both branches of a condition for all members of a batch.
                Here the members that need the work are taken one by one. (benchmarks/mouse.py)

@@ -16,12 +16,13 @@ from jaxtyping import Float
 
 from mime.control.kinematics.joints import joint_frames, joint_motions
 from mime.control.kinematics.recursion import Walk, walk
-from mime.control.kinematics.rnea import link_motions
+from mime.control.kinematics.rnea import move_link
 from mime.control.kinematics.scalar import Array, Scalar, pack, unpack
 from mime.control.kinematics.spatial import (
+    AT_REST,
     IDENTITY_FRAME,
-    ZERO,
     Frame,
+    LinkMotion,
     Motion,
     Vector,
     frame_from_matrix,
@@ -174,13 +175,18 @@ def _jacobian(tree: KinematicTree, q: Array, point: _Point) -> Array:
 
 
 def _jacobian_dot_qd(tree: KinematicTree, q: Array, qd: Array, point: _Point) -> Array:
-    """[a + A p; ẇ] when q̈ = 0."""
+    """[a + A p; ẇ] when q̈ = 0, from the motions of the links up to that of the point."""
+
+    def move(parent: LinkMotion, *joint: Any) -> tuple[LinkMotion, LinkMotion]:
+        motion = move_link(parent, *joint)
+        return motion, motion
+
     links = _path(tree, point.link_idx, q, qd, point)
     if point.link_idx < 0:
         return pack([0.0] * 6, links.dtype, q, qd)
-    X, S = joint_frames(links, q), joint_motions(links)
-    still = links.joint_table(None)
-    motions = link_motions(links, X, S, links.joint_table(qd), still, ZERO)
+    X, rates = joint_frames(links, q), links.to_links(links.joint_table(qd))
+    still = links.to_links(links.joint_table(None))
+    motions = links.outward(move, AT_REST, X, joint_motions(links), rates, still)
     (_, w_dot, a, A), R = links.last(motions), links.last(link_frames(links, X)).R
     return pack([*(R @ (a + A @ point.in_link(links.dtype))), *(R @ w_dot)], links.dtype, q, qd)
 

@@ -83,7 +83,7 @@ class Operations(NamedTuple):
 MASS_MATRIX = Operations(31 + 68 + 2, 25 + 6, 1)
 """`joint_torques` 31, `joint_momenta` 68, `lower_triangle` 25 d, `solve_ltdl` 2 + 6 d + d²."""
 ARTICULATED_BODIES = Operations(288 + 39, 0, 0)
-"""`release` 288, `accelerate` 39 of `solve_articulated`.
+"""`release` 288 and `accelerate` 39 of `solve_articulated`.
 
 Both are what JAX traces for a joint about a coordinate axis, offset from its parent in all three
 directions; fewer offsets shrink both alike. What the algorithms share is left out.

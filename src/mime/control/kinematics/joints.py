@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, no_type_check
 import jax
 import numpy as np
 
-from mime.control.kinematics.recursion import Walk
+from mime.control.kinematics.recursion import Loops, Walk
 from mime.control.kinematics.scalar import Array, Scalar, add, is_constant, mul, sub
 from mime.control.kinematics.spatial import (
     NO_MASS,
@@ -90,7 +90,8 @@ def felt_moments(walk: Walk) -> Any:
     link of a long chain would stand for the masses of hundreds.
     """
     masses, known = mass_moments(walk), joints(walk)
-    if not all(is_constant(x) for x in jax.tree.leaves((masses, known))):
+    varies = not all(is_constant(x) for x in jax.tree.leaves((masses, known)))
+    if varies or isinstance(walk, Loops):
         return masses
 
     def divide(

@@ -24,9 +24,10 @@ from jax.typing import DTypeLike
 from mime.control.kinematics.scalar import Array, add, common_dtype, flatten, mul, pack, unpack
 from mime.control.kinematics.tree import KinematicTree
 
-MOST_UNROLLED = 40
-"""Links. It bounds the size of a program, and with it the time to trace and to compile: unrolled, a
-link takes 150 to 700 operations. How fast the program runs does not ask for it.
+WORTH_LOOPS = 40
+"""Links' worth of program that loops must save. They bound the time to trace and to compile, and
+nothing else: unrolled, a program is faster. A link is some 300 operations, and a run in a loop as
+many as three links, since little folds; so only long runs are worth it.
 """
 
 
@@ -37,10 +38,12 @@ def walk(tree: KinematicTree, *arguments: Any, links: Sequence[int] | None = Non
     that mimic others are unrolled too.
     """
     dtype = common_dtype(tree, arguments)
-    links = tuple(range(tree.num_links) if links is None else links)
-    mimics = tree.coordinate_idxs != tuple(range(tree.num_joints))
-    unrolled = dtype is None or mimics or len(links) <= MOST_UNROLLED
-    return Unrolled(tree, links, dtype) if unrolled else Loops(tree, links, dtype)
+    unrolled = Unrolled(tree, tuple(range(tree.num_links) if links is None else links), dtype)
+    mimics = tree.coordinate_idxs != tuple(range(tree.num_links))
+    saved = len(unrolled.links) - 3 * len(_runs(unrolled.parents))
+    if dtype is None or mimics or saved <= WORTH_LOOPS:
+        return unrolled
+    return Loops(tree, unrolled.links, dtype)
 
 
 class _Links:
@@ -134,8 +137,7 @@ class Loops(_Links):
     """
 
     def link_table(self, array: Array) -> Any:
-        rows = [array[start:stop] for start, stop in _pieces(self.links)]
-        return _columns((np if isinstance(array, np.ndarray) else jnp).concatenate(rows))
+        return _columns(_joined([array[start:stop] for start, stop in _pieces(self.links)]))
 
     def joint_table(self, array: Array | None) -> Any:
         return 0.0 if array is None else self.link_table(array)
@@ -147,10 +149,10 @@ class Loops(_Links):
         """Links that are left out get zeros."""
         column = self._column(link_table)
         parts, done, taken = [], 0, 0
-        for start, stop in _pieces(self.links):
+        for start, stop in [*_pieces(self.links), (self.tree.num_links,) * 2]:
             parts += [jnp.zeros(start - done, self.dtype), column[taken : taken + stop - start]]
             done, taken = stop, taken + stop - start
-        return jnp.concatenate([*parts, jnp.zeros(self.tree.num_links - done, self.dtype)])
+        return _joined([part for part in parts if len(part)])
 
     def each(self, function: Callable, *tables: Any) -> Any:
         """On NumPy columns Python does it, here and now."""
@@ -170,7 +172,7 @@ class Loops(_Links):
             end, kept = self._along(run, step, ends[run.parent + 1], tables)
             ends.append(end)
             parts.append(kept)
-        return self._joined(parts)
+        return _joined(parts)
 
     def inward(self, step: Callable, tip: Any, *tables: Any) -> Any:
         def inwards(value: Any, *entries: Any) -> tuple[Any, Any]:
@@ -184,7 +186,7 @@ class Loops(_Links):
             share, kept = self._along(run, inwards, start, tables, reverse=True)
             _give(beyond, run.parent, share)
             parts.append(kept)
-        return self._joined(parts[::-1])
+        return _joined(parts[::-1])
 
     def last(self, table: Any) -> Any:
         return jax.tree.map(lambda x: x[-1] if _is_column(x) else x, table)
@@ -217,11 +219,9 @@ class Loops(_Links):
             return self._typed(value), kept
 
         varying = _Varying(body)
-        return varying.whole(jax.lax.scan(varying, start, self._typed(columns), reverse=reverse))
-
-    def _joined(self, parts: list) -> Any:
-        join = lambda *x: jnp.concatenate(x) if _is_column(x[0]) else x[0]  # noqa: E731
-        return parts[0] if len(parts) == 1 else jax.tree.map(join, *parts)
+        length = run.stop - run.start
+        results = jax.lax.scan(varying, start, self._typed(columns), length, reverse)
+        return varying.whole(results)
 
 
 Walk = Unrolled | Loops
@@ -256,7 +256,7 @@ def _runs(parents: tuple[int, ...]) -> list[_Run]:
     """The runs of a tree, parents first."""
     children = Counter(parents)
     starts = [i for i, p in enumerate(parents) if p < 0 or p != i - 1 or children[p] > 1]
-    stops = [*starts[1:], len(parents)]
+    stops = [*starts[1:], len(parents)][: len(starts)]  # none of no links
     run_of = {stop - 1: k for k, stop in enumerate(stops)}
     hangs_on = [run_of.get(parents[start], -1) for start in starts]
     return [_Run(*run) for run in zip(starts, stops, hangs_on, strict=True)]
@@ -271,6 +271,17 @@ def _pieces(links: Sequence[int]) -> list[tuple[int, int]]:
 
 def _give(beyond: dict[int, Any], parent: int, share: Any) -> None:
     beyond[parent] = beyond[parent] + share if parent in beyond else share
+
+
+def _joined(parts: list) -> Any:
+    """One table of the links of several."""
+
+    def join(*parts: Any) -> Any:
+        if not _is_column(parts[0]):
+            return parts[0]
+        return (np if isinstance(parts[0], np.ndarray) else jnp).concatenate(parts)
+
+    return parts[0] if len(parts) == 1 else jax.tree.map(join, *parts)
 
 
 def _is_column(x: Any) -> bool:

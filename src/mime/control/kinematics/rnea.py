@@ -5,7 +5,7 @@ upwards.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, no_type_check
 
 from jaxtyping import Float
 
@@ -18,6 +18,7 @@ from mime.control.kinematics.spatial import (
     ZERO,
     Frame,
     LinkMotion,
+    MassMoments,
     Matrix,
     Motion,
     Vector,
@@ -28,6 +29,7 @@ from mime.control.kinematics.tree import KinematicTree
 from mime.native.straight import kernel_function
 
 
+@no_type_check
 def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) -> LinkMotion:
     """A link's motion from its parent's:
 
@@ -47,17 +49,6 @@ def move_link(parent: LinkMotion, X: Frame, S: Motion, qd: Scalar, qdd: Scalar) 
     return link_motion(w, w_dot, a)
 
 
-def link_motions(walk: Walk, X: Any, S: Any, qd: Any, qdd: Any, root_acceleration: Vector) -> Any:
-    """The motion of each link: from the root to the tips."""
-
-    def step(parent: LinkMotion, *link: Any) -> tuple[LinkMotion, LinkMotion]:
-        motion = move_link(parent, *link)
-        return motion, motion
-
-    root = link_motion(ZERO, ZERO, root_acceleration)
-    return walk.outward(step, root, X, S, walk.to_links(qd), walk.to_links(qdd))
-
-
 def needed_wrenches(
     walk: Walk,
     X: Any,
@@ -69,9 +60,13 @@ def needed_wrenches(
     F_ext: Array | None,
 ) -> Any:
     """The wrench that each link needs for its motion, less what it gets from outside."""
-    up = -Vector(unpack(gravity_world, walk.dtype))
-    motions = link_motions(walk, X, S, qd, qdd, up)
-    f = walk.each(lambda mass, m: mass.inertial_wrench(m.a, m.A), masses, motions)
+
+    def move(parent: LinkMotion, mass: MassMoments, *joint: Any) -> tuple[LinkMotion, Wrench]:
+        motion = move_link(parent, *joint)
+        return motion, mass.inertial_wrench(motion.a, motion.A)
+
+    root = link_motion(ZERO, ZERO, -Vector(unpack(gravity_world, walk.dtype)))
+    f = walk.outward(move, root, masses, X, S, walk.to_links(qd), walk.to_links(qdd))
     if F_ext is None:
         return f
     return walk.each(Wrench.__sub__, f, _wrenches_at_link_origins(walk, X, F_ext))

@@ -12,8 +12,8 @@ variables. Hence a function called with NumPy arrays only is evaluated by Python
 precision, with no compilation. All variables of a call have one dtype (`common_dtype`), which a
 constant takes on when it meets one.
 
-Operations are those of `jax.lax`: a robot has ten thousand of them, and tracing `a * b` takes three
-times as long.
+Operations are those of `jax.lax`: a robot has ten thousand of them, and `a * b` takes longer to
+trace.
 """
 
 import math

@@ -111,11 +111,13 @@ def cross_matrix(v: Vector) -> Matrix:
     return Matrix(map(Vector, ((0.0, neg(z), y), (z, 0.0, neg(x)), (neg(y), x, 0.0))))
 
 
+@no_type_check
 def symmetric_sum(A: Matrix, B: Matrix) -> Matrix:
     """A + B, both symmetric."""
     return symmetric(lambda i, j: add(A[i][j], B[i][j]))
 
 
+@no_type_check
 def turned(R: Matrix, A: Matrix) -> Matrix:
     """R A Rᵀ, A symmetric.
 
@@ -133,6 +135,7 @@ def turned(R: Matrix, A: Matrix) -> Matrix:
     return symmetric(lambda row, column: entry[row, column])
 
 
+@no_type_check
 def _difference(plus: list[Scalar], minus: list[Scalar]) -> Scalar:
     """Σ plus - Σ minus, without what is in both: a unit row of R leaves an entry as it is."""
     for x in minus:
@@ -144,6 +147,7 @@ def _difference(plus: list[Scalar], minus: list[Scalar]) -> Scalar:
     return reduce(add, plus, 0.0)
 
 
+@no_type_check
 def turned_about(frame: Matrix, axis: Vector, angle: Scalar) -> Matrix:
     """`frame` turned by `angle` about its own `axis`, by Rodrigues' formula:
 
@@ -236,6 +240,7 @@ class Frame(NamedTuple):
 IDENTITY_FRAME = Frame(IDENTITY, ZERO)
 
 
+@no_type_check
 def frame_from_matrix(rows: list) -> Frame:
     """The frame whose 4x4 homogeneous matrix has these unpacked rows."""
     return Frame(Matrix(Vector(row[:3]) for row in rows[:3]), Vector(row[3] for row in rows[:3]))
@@ -299,6 +304,7 @@ NO_WRENCH = Wrench(ZERO, ZERO)
 NO_MASS = MassMoments(0.0, ZERO, Matrix([ZERO] * 3))
 
 
+@no_type_check
 def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> MassMoments:
     """S = S_com + m c cᵀ with S_com = tr(I)/2 1 - I."""
     half_trace = mul(
@@ -313,6 +319,7 @@ def moments_about_origin(mass: Scalar, com: Vector, inertia_at_com: Matrix) -> M
     return MassMoments(mass, h, second)
 
 
+@no_type_check
 class LinkMotion(NamedTuple):
     """How a link moves: angular velocity, angular acceleration, acceleration of its origin."""
 
@@ -323,11 +330,13 @@ class LinkMotion(NamedTuple):
     """A point p of the link accelerates by a + A p."""
 
 
+@no_type_check
 def link_motion(w: Vector, w_dot: Vector, a: Vector) -> LinkMotion:
     """The motion with its A = [ẇ]× + [w]× [w]×."""
     return LinkMotion(w, w_dot, a, acceleration_gradient(w, w_dot))
 
 
+@no_type_check
 def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
     """A = [ẇ]× + [w]× [w]×: a point p of a turning body accelerates by A p against its origin."""
     x, y, z = w
@@ -344,3 +353,6 @@ def acceleration_gradient(w: Vector, w_dot: Vector) -> Matrix:
             ),
         )
     )
+
+
+AT_REST = link_motion(ZERO, ZERO, ZERO)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
 from native_kernels import natively, same_bits
 
 SHAPES = ((), (), (3,), (2, 3), (20,), (100,))

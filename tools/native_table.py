@@ -29,6 +29,17 @@ The same functions, computed by `mime.native` and by XLA (`MIME_NATIVE=off`). Th
 differently (a·b + c once or twice, sums in another order, other sines), and a run repeats that at
 every step. The difference is in units in the last place of the largest magnitude that a field
 reaches: one unit is about 2·10⁻¹⁶ of it. `python tools/native_table.py` writes this page.
+
+What else differs:
+
+- XLA takes numbers below the smallest normal one (2·10⁻³⁰⁸) for zero, and so do kernels inside
+  `jax.jit`. Runs, batches and direct calls compute with them, as IEEE 754 says.
+- A constant zero removes what it multiplies: 0·x is 0 for a NaN or an infinite x too, and x + 0
+  keeps a negative zero.
+- A count times a step, n·dt, is rounded before anything is taken from it, as in XLA: what begins
+  at 1000 dt begins with step 1000.
+- XLA's `exp2`, `sinh` and `cosh` are wrong by up to 400 units for large arguments; native ones by
+  at most one.
 """
 
 
@@ -125,7 +136,8 @@ def page() -> str:
         _, computed, steps, field, far = scenario_row(file)
         lines.append(f"| {name} | {computed} | {steps} | `{field}` | {far:.3g} |")
     lines += ["\n## One step of each node\n", f"{MEMBERS} members, states and inputs at random.\n",
-              "| node | computed by | field that differs most | units |", "| --- | --- | --- | --- |"]  # fmt: skip
+              "| node | computed by | field that differs most | units |",
+              "| --- | --- | --- | --- |"]  # fmt: skip
     for cls in own_types().values():
         name, computed, field, far = node_row(cls)
         lines.append(f"| {name} | {computed} | `{field}` | {far:.3g} |")

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
 from mime.native.lowering import Unsupported
 from native_kernels import by_jax, natively, odd_members, same_bits, ulps
 
@@ -18,7 +19,7 @@ def agree(function, *args, shared=None, exact=True, singles=2):
     """Native code has XLA's bits, or is at most a few roundings away."""
     mine = natively(function, *args, shared=shared, singles=singles)
     for k, (x, y) in enumerate(zip(mine, by_jax(function, *args, shared=shared), strict=True)):
-        assert x.shape == y.shape and x.dtype == y.dtype, k
+        assert (x.shape, x.dtype) == (y.shape, y.dtype), k
         if exact or x.dtype.kind != "f":
             assert same_bits(x, y), (k, x, y)
         else:  # sums of a few terms in another order; a b + c rounded once
@@ -56,11 +57,8 @@ def moved(x):
     ]
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (20, 16)])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize(("shape", "dtype"), [((3, 4), "int32"), ((20, 16), "float64")])
 def test_shapes_have_the_bits_of_xla(shape, dtype):
-    if shape == (20, 16) and dtype != "float64":
-        pytest.skip("types are tested on small arrays")
     x = np.random.default_rng(1).normal(size=(odd_members(64), *shape)) * 100
     agree(moved, x.astype(dtype))
 
@@ -182,7 +180,7 @@ def gathers(x, i, inside):
     return found
 
 
-@pytest.mark.parametrize("size", [6, 40, 400])
+@pytest.mark.parametrize("size", [6, 400])
 def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(7)
     x = rng.normal(size=(7, size, 2))
@@ -190,7 +188,8 @@ def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     inside = np.abs(i) % size
 
     agree(gathers, x, i, inside)
-    agree(gathers, x[0], i, inside, shared=[True, False, False], singles=1)
+    if size == 6:
+        agree(gathers, x[0], i, inside, shared=[True, False, False], singles=1)
 
 
 def scatters(x, i, inside, new):
@@ -209,7 +208,7 @@ def scatters(x, i, inside, new):
     return made
 
 
-@pytest.mark.parametrize("size", [6, 40, 400])
+@pytest.mark.parametrize("size", [6, 400])
 def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(8)
     x = rng.integers(-9, 9, (7, size, 2)).astype(float)
@@ -219,7 +218,8 @@ def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     new = rng.integers(-9, 9, (7, 5)).astype(float)
 
     agree(scatters, x, i, inside, new)
-    agree(scatters, x[0], i, inside, new, shared=[True, False, False, False], singles=1)
+    if size == 6:
+        agree(scatters, x[0], i, inside, new, shared=[True, False, False, False], singles=1)
 
 
 REFUSED = {
@@ -227,7 +227,6 @@ REFUSED = {
     "a product in another type": lambda x: jnp.dot(x, x, preferred_element_type=jnp.float64),
     "less precision": lambda x: lax.reduce_precision(x, 5, 10),
     "bits of another size": lambda x: lax.bitcast_convert_type(x, jnp.uint8),
-    "an array of 5,000 that is summed": lambda x: jnp.sum(jnp.tile(x, 1250).at[x.astype(int)].set(0)),
 }
 
 

@@ -38,11 +38,12 @@ def whole(*shape, seed=1, most=9):
     return np.random.default_rng(seed).integers(-most, most, (MEMBERS, *shape)).astype(float)
 
 
-# --- scan -----------------------------------------------------------------------------------------
+# --- scan ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, LONG, 600])
-@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    ("length", "reverse"), [(0, False), (1, True), (2, True), (LONG, True), (600, False)]
+)
 def test_a_scan_takes_rows_forward_or_backward(length, reverse):
     table = np.arange(3.0 * length).reshape(length, 3) % 5
 
@@ -92,7 +93,7 @@ def test_a_shared_carry_and_shared_tables_stay_right_beside_varying_ones():
     exactly(mixed, whole(most=3), np.array([1.0, -1.0, 0.0, 2.0]), shared=[False, True])
 
 
-# --- arrays in memory, changed in place ------------------------------------------------------------
+# --- arrays in memory, changed in place ---------------------------------------------------------
 
 
 def traps(big, i, v):
@@ -182,7 +183,7 @@ def test_small_arrays_that_lie_in_memory_are_swapped_with_those_in_registers(siz
     exactly(swapped, whole(size, most=3), np.array([0, 1, 3, 2, 0, 3, 1]))
 
 
-# --- where sums fuse with products ------------------------------------------------------------------
+# --- where sums fuse with products --------------------------------------------------------------
 
 
 def test_a_time_that_is_counted_is_rounded_before_anything_is_taken_from_it():
@@ -203,7 +204,7 @@ def test_a_product_less_itself_is_zero():
     assert not natively(lambda x, y: x * y - y * x, x, y)[0].any()
 
 
-# --- while and cond --------------------------------------------------------------------------------
+# --- while and cond -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [3, BIG])
@@ -286,7 +287,7 @@ def test_a_loop_that_would_never_end_for_a_member_that_is_not_there_ends():
     exactly(guarded, np.arange(MEMBERS) + 2)
 
 
-# --- calls ------------------------------------------------------------------------------------------
+# --- calls --------------------------------------------------------------------------------------
 
 
 @jax.custom_jvp

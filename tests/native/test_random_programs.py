@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
 from native_kernels import natively, same_bits
 
 SHAPES = ((), (), (3,), (2, 3), (20,), (100,))
@@ -72,7 +73,9 @@ class Writer:
         x = self.pick(values)
         at = self.place(values, x.size)
         flat, new = x.reshape(-1), self.pick(values, ())
-        yield (flat.at[at].set(new) if self.rng.integers(2) else flat.at[at].add(new)).reshape(x.shape)
+        yield (flat.at[at].set(new) if self.rng.integers(2) else flat.at[at].add(new)).reshape(
+            x.shape
+        )
 
     def slices(self, values):
         x = self.pick(values).reshape(-1)

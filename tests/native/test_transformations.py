@@ -96,7 +96,7 @@ TRANSFORMATIONS = {
 
 def agree(mine, plain):
     for a, b in zip(jax.tree.leaves(mine), jax.tree.leaves(plain), strict=True):
-        assert a.shape == b.shape and a.dtype == b.dtype
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
         # 30 steps of a dozen roundings each, in another order, and their second derivatives.
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
 

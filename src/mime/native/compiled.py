@@ -29,7 +29,7 @@ def tracing_a_kernel() -> bool:
 
 def double_precision() -> bool:
     """Whether JAX's own numbers have 64 bits here."""
-    return jnp.result_type(float) == jnp.float64
+    return bool(jax.config.read("jax_enable_x64"))
 
 
 def without_jit() -> bool:
@@ -133,6 +133,18 @@ class Compiled:
                 traced.why_not = str(error)
         return self.jitted(*args, **kwargs)
 
+    def shapes(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and types of the results of machine code; None where XLA does the work."""
+        found = self.find(args, kwargs)
+        if found is None:
+            return None
+        try:
+            found[0].kernel.entry((True,) * len(found[1]), one=True)
+        except Unsupported as error:
+            found[0].why_not = str(error)
+            return None
+        return found[0].shapes
+
     def find(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], varied: int | None = None
     ) -> tuple[Traced, list[np.ndarray]] | None:
@@ -148,12 +160,7 @@ class Compiled:
         if varied is not None:
             flags = self.flags(args, rest, varied)
             kinds = [(k[0][1:], *k[1:]) if f else k for k, f in zip(kinds, flags, strict=True)]
-        key = (
-            treedef,
-            tuple(fixed.values()),
-            double_precision(),
-            tuple(kinds),
-        )
+        key = (treedef, tuple(fixed.values()), double_precision(), tuple(kinds))
         traced = self.known.get(key)
         if traced is None:
             if not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):

@@ -67,7 +67,7 @@ def _scan(
         p.in_memory(x, v.aval.dtype)
         for x, v in zip(xs, eqn.invars[consts + carries :], strict=True)
     ]
-    ys = [homes.get(v) or p.e.allocate(v.aval.shape, v.aval.dtype) for v in stacked]
+    places = [homes.get(v) or p.e.allocate(v.aval.shape, v.aval.dtype) for v in stacked]
     e = p.e
     carry_ = Carry(p, start, last[consts : consts + carries], carried, kept, eqn.outvars, homes)
     before, head, after = e.block, e.label("scan"), e.label("end")
@@ -83,7 +83,7 @@ def _scan(
     rows_in = [_row(p, x, at) for x in tables]
     private = [*([False] * consts), *([True] * carries), *([False] * len(xs))]
     results = p.run(body, closed.consts, [*given, *values, *rows_in], private)
-    for memory, y in zip(ys, results[carries:], strict=True):
+    for memory, y in zip(places, results[carries:], strict=True):
         _put_row(p, memory, at, y)
     carry_.settle(results[:carries])
     following = e.emit(f"add i64 {index.name}, 1", "i64", False)
@@ -93,7 +93,7 @@ def _scan(
     e.operations = counted + (e.operations - counted) * length
     e.leave()
     e.begin(after)
-    return [*finals, *ys]
+    return [*finals, *places]
 
 
 def _while(
@@ -159,6 +159,7 @@ class Carry:
             if kept[k]:
                 continue
             if x.size > MOST_CARRIED or (isinstance(x, Memory) and x.size > 16):
+                place: Lowered
                 if var in homes:
                     place = p.in_memory(x, var.aval.dtype, homes[var])
                 elif p.may_change(x, last[k]):

@@ -391,8 +391,7 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
     """One element after another; axes of length 1 are repeated."""
     name, out = eqn.primitive.name, eqn.outvars[0].aval
     if all(x.dtype != object for x in operands):
-        if (folded := _folded(name, eqn, operands)) is not None:
-            return folded.astype(out.dtype)
+        return _folded(name, eqn, operands).astype(out.dtype)
     type_ = type_of(eqn.invars[0].aval.dtype)
     element = ELEMENTS[name]
     dtypes = [v.aval.dtype for v in eqn.invars]
@@ -400,9 +399,7 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
     def rule(*x: Any) -> Any:
         if name not in _FOLDING and not any(isinstance(part, Value) for part in x):
             numbers = tuple(as_numbers(_cell(part), d) for part, d in zip(x, dtypes, strict=True))
-            folded = _folded(name, eqn, numbers)
-            if folded is not None:
-                return folded.astype(out.dtype).item()
+            return _folded(name, eqn, numbers).astype(out.dtype).item()
         return element(e, *x, type_, eqn)
 
     if out.shape == ():
@@ -439,7 +436,7 @@ def as_numbers(x: Any, dtype: Any) -> np.ndarray:
     return flat.view(dtype).reshape(x.shape)
 
 
-def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray | None:
+def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray:
     with np.errstate(all="ignore"):
         if name in CONSTANTS:
             return np.asarray(CONSTANTS[name](*operands))

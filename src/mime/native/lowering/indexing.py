@@ -155,12 +155,13 @@ def _gather(
         if a not in d.collapsed_slice_dims and a not in d.operand_batching_dims
     ]  # fmt: skip
     batch_axes = [a for a in range(len(out.shape)) if a not in d.offset_dims]
-    memory = (
-        None
-        if isinstance(x, np.ndarray) and not _any_value(indices)
-        else p.in_memory(x, eqn.invars[0].aval.dtype)
-    )
-    flat_x = None if memory is not None else as_objects(x).ravel()
+    read: Callable[[Any], Any]
+    if isinstance(x, np.ndarray) and not _any_value(indices):
+        flat_x = as_objects(x).ravel()
+        read = lambda at: flat_x[int(at)]  # noqa: E731
+    else:
+        memory = p.in_memory(x, eqn.invars[0].aval.dtype)
+        read = lambda at: p.e.load(memory, at)  # noqa: E731
     results = []
     starts_of: dict[Any, tuple[list[Any], Any]] = {}
     for place in np.ndindex(*out.shape):
@@ -171,8 +172,7 @@ def _gather(
         coordinates = list(start)
         for a, k in zip(offset_axes, (place[i] for i in d.offset_dims), strict=True):
             coordinates[a] = p.e._integer("add", coordinates[a], k, "i64")
-        at = _flat(p.e, coordinates, shape)
-        value = p.e.load(memory, at) if memory is not None else flat_x[int(at)]
+        value = read(_flat(p.e, coordinates, shape))
         if fills and within is not True:
             value = p.e.select(within, value, _filling(eqn, out.dtype), type_of(out.dtype))
         results.append(value)
@@ -251,13 +251,11 @@ def _scatter(join: str | None) -> Callable[..., list[Lowered]]:
         window = [1] * len(shape)
         for a, k in zip(window_axes, d.update_window_dims, strict=True):
             window[a] = updates.shape[k]
-        in_registers = not isinstance(x, Memory) and (
-            not _any_value(indices) or x.size <= MOST_SELECTED
-        )
-        flat = as_objects(x).ravel().copy() if in_registers else None  # type: ignore[union-attr]
-        memory = (
-            None if in_registers else _writable(p, x, dtype, last[0], homes.get(eqn.outvars[0]))
-        )
+        memory, flat = None, np.empty(0, object)
+        if not isinstance(x, Memory) and (not _any_value(indices) or x.size <= MOST_SELECTED):
+            flat = as_objects(x).ravel().copy()
+        else:
+            memory = _writable(p, x, dtype, last[0], homes.get(eqn.outvars[0]))
         joined = ELEMENTS[join] if join else None
         for place in np.ndindex(*updates.shape):
             batch = tuple(place[a] for a in batch_axes)

@@ -1,6 +1,7 @@
 """Sums, products, extremes along axes, scans of them, and products of matrices."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     join = _JOINS[eqn.primitive.name]
     axes = eqn.params["axes"]
     if x.dtype != object:
-        folded = {
+        folded: Any = {
             "add": np.sum, "mul": np.prod, "max": np.max, "min": np.min,
             "or": np.bitwise_or.reduce, "and": np.bitwise_and.reduce,
         }.get(join)  # fmt: skip
@@ -88,9 +89,8 @@ def lower_cumulative(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     axis, back = eqn.params["axis"], eqn.params["reverse"]
     rows = np.moveaxis(as_objects(x), axis, 0).copy()
     flat = rows.reshape(rows.shape[0], -1)
-    order = range(rows.shape[0])
-    order = list(reversed(order)) if back else list(order)
-    for before, now in zip(order, order[1:], strict=False):
+    order = list(range(rows.shape[0]))
+    for before, now in pairwise(order[::-1] if back else order):
         for k in range(flat.shape[1]):
             flat[now, k] = joined(flat[before, k], flat[now, k])
     return np.moveaxis(flat.reshape(rows.shape), 0, axis)

@@ -15,12 +15,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+MOST_S = 300
+"""What takes longer is told as that."""
+
 
 def seconds(*work: str) -> float:
     """In a new process, without any cache."""
     command = [sys.executable, str(Path(__file__)), *work]
     variables = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    try:
+        done = subprocess.run(
+            command, env=variables, capture_output=True, text=True, timeout=MOST_S
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{' '.join(work)}: not done after {MOST_S} s") from None
     if done.returncode:
         raise RuntimeError(f"{' '.join(work)}: {done.stderr.strip()[-150:]}")
     return float(done.stdout)

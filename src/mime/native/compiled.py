@@ -150,12 +150,7 @@ class Compiled:
         if varied is not None:
             flags = self.flags(args, rest, varied)
             kinds = [(k[0][1:], *k[1:]) if f else k for k, f in zip(kinds, flags, strict=True)]
-        key = (
-            treedef,
-            tuple(fixed.values()),
-            double_precision(),
-            tuple(kinds),
-        )
+        key = (treedef, tuple(fixed.values()), double_precision(), tuple(kinds))
         traced = self.known.get(key)
         if traced is None:
             if not all(_is_plain(x) for x in leaves if hasattr(x, "dtype")):

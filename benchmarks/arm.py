@@ -8,7 +8,7 @@ is Unitree's G1 with its pelvis fixed.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import peers
 import robots
@@ -17,28 +17,43 @@ from robots import Robot
 
 STEPS = 20_000
 BATCHES = (1, 16, 256, 1024, 4096, 16_384)
-FEW_BATCHES = (1, 256, 4096, 16_384)
-"""Of the humanoid, which takes half a minute to compile."""
 TOLERANCE = 1e-8
 """Of the angles at the end: rounding and its growth over thousands of steps leave 1e-13."""
+
+
+class Targets(NamedTuple):
+    """The largest ours / theirs of one robot, and of many."""
+
+    one: float | None = None
+    aba: float | None = None
+    rollout: float | None = None
+
+
+TARGETS = {
+    "UR5": Targets(0.1, 0.03, 0.022),
+    "panda": Targets(aba=0.06),
+    "desktop arm": Targets(aba=0.06),
+    "humanoid of 29 joints": Targets(0.3, 0.08, 0.1),
+}
+"""Of one robot beside MuJoCo's C step, and of `WIDE` of them."""
+WIDE = 4096
 
 
 def cases(threads: int) -> Iterator[Case]:
     """Every robot alone, and in batches."""
     for build in (robots.ur5, robots.panda, robots.desktop_arm, robots.humanoid):
         robot = build()
-        yield one(robot)
-        for count in BATCHES if robot.joints < 10 else FEW_BATCHES:
-            yield many(robot, count, threads)
+        yield one(robot, TARGETS[robot.name].one)
+        for count in BATCHES:
+            yield many(robot, count, threads, TARGETS[robot.name] if count == WIDE else Targets())
     yield beside_mjx(robots.ur5(), threads)
 
 
-def one(robot: Robot) -> Case:
-    first = robot.name == "UR5"
+def one(robot: Robot, target: float | None = None) -> Case:
     steps = STEPS if robot.joints < 10 else STEPS // 10
     pinocchio, mujoco = peers.pinocchio_step_alone, peers.mujoco_step_alone
     others = (
-        Peer("MuJoCo mj_step, in C", lambda: mujoco(robot, steps), TOLERANCE, 0.8),
+        Peer("MuJoCo mj_step, in C", lambda: mujoco(robot, steps), TOLERANCE, target),
         Peer("Pinocchio aba, from Python", lambda: pinocchio(robot, steps), TOLERANCE),
     )
 
@@ -48,27 +63,26 @@ def one(robot: Robot) -> Case:
         options = {"initial_state": start, "record": (), "progress": False}
         return lambda: simulation.run(steps=steps, **options).final_state.of("arm")["joint_angles"]
 
-    return Case(f"one {robot.name}, a step", ours, others, steps, "step", quick=first)
+    return Case(f"one {robot.name}, a step", ours, others, steps, "step", quick=target is not None)
 
 
-def many(robot: Robot, count: int, threads: int) -> Case:
+def many(robot: Robot, count: int, threads: int, targets: Targets) -> Case:
     steps = max(16, min(1000, 2**18 // count))
     if robot.joints > 10:
         steps = max(16, steps // 4)
-    wide = count >= 1024
     pinocchio, mujoco = peers.pinocchio_steps, peers.mujoco_steps
     others = (
         Peer(
             "Pinocchio abaInParallel",
             lambda: pinocchio(robot, count, steps, threads),
             TOLERANCE,
-            0.25 if wide else None,
+            targets.aba,
         ),
         Peer(
             "MuJoCo rollout",
             lambda: mujoco(robot, count, steps, threads),
             TOLERANCE,
-            0.15 if wide else None,
+            targets.rollout,
         ),
     )
     return Case(
@@ -78,7 +92,7 @@ def many(robot: Robot, count: int, threads: int) -> Case:
         units=count * steps,
         unit="robot-step",
         repeats=5,
-        quick=robot.name == "UR5" and count == 4096,
+        quick=targets.rollout is not None,
         place=Place("batch", robot.name, count, "robots in the batch"),
     )
 

@@ -1,14 +1,12 @@
 """Gradients of a rollout.
 
-Of the sum of squared final angles of a falling UR5 after 1,000 steps (100 for many of them), with
-respect to the constant torques of its motors: `jax.grad` through `simulation.rollout`. Beside the
-rollout alone, and beside Pinocchio's `computeABADerivatives` in each step with the adjoint
-equations in NumPy.
+Of the sum of squared final angles of a falling robot with respect to the constant torques of its
+motors: `jax.grad` through `simulation.rollout`, of many robots under `jax.vmap`. Beside the rollout
+alone, and for one UR5 beside Pinocchio's `computeABADerivatives` in each step with the adjoint
+equations in NumPy. What the first gradient takes is under *From nothing to the first result*.
 """
 
-import time
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import jax
@@ -16,110 +14,77 @@ import jax.numpy as jnp
 import numpy as np
 import peers
 import robots
-from harness import Case, Figure, Peer, relative_difference
+from harness import Case, Peer, relative_difference
 from robots import DT, Robot
 
-from mime import batched
-
-STEPS, COUNT = {1: 1000, 1024: 100}, 1024
+ALONE, TOGETHER = 1000, 100
+"""Steps of one robot, and of each of many."""
 TOLERANCE = 1e-8
 """Of the gradient, relative: both are exact but for rounding."""
+TARGET = 3.0
+"""Gradient / rollout, of many."""
 
 
-def cases(threads: int) -> Iterator[Case | Figure]:
-    """One robot and a batch; what compiling the gradient takes."""
-    robot = robots.ur5()
-    work, batch = STEPS[1], STEPS[COUNT] * COUNT
-    # First, while nothing of it has been traced.
-    for count, name in ((1, "one UR5"), (COUNT, f"{COUNT:,} UR5, vmap")):
-        yield Figure(
-            f"compile the gradient, {name}", lambda n=count: compile_seconds(robot, n), "s", 10.0
-        )
-    yield Case(
-        "gradient, one UR5",
-        lambda: gradients(robot, 1),
-        (
-            forward(robot, 1),
-            Peer("Pinocchio computeABADerivatives", lambda: pinocchio(robot), TOLERANCE),
-        ),
-        work,
-        "step",
-        quick=True,
-        repeats=15,
-    )
-    for name, way in (("vmap", vmapped), ("mime.batched", partial(batched, threads=threads))):
-        yield Case(
-            f"gradient, {COUNT:,} UR5, {name}",
-            lambda way=way: gradients(robot, COUNT, way),
-            (forward(robot, COUNT, way),),
-            batch,
-            "robot-step",
-            repeats=5,
-        )
+def cases(threads: int) -> Iterator[Case]:
+    """One robot and batches."""
+    ur5, humanoid = robots.ur5(), robots.humanoid()
+    pinocchio = Peer("Pinocchio computeABADerivatives", lambda: by_pinocchio(ur5), TOLERANCE)
+    yield case(ur5, 1, "one UR5", None, (pinocchio,))
+    yield case(ur5, 1024, "1,024 UR5", TARGET)
+    yield case(humanoid, 1, f"one {humanoid.name}", None)
+    yield case(humanoid, 256, f"256 {humanoid.name}", TARGET)
 
 
-def vmapped(function: Any) -> Any:
-    return jax.jit(jax.vmap(function))
-
-
-def forward(robot: Robot, count: int, way: Any = vmapped) -> Peer:
-    """The rollout alone, whose central differences the gradient has to be."""
+def case(
+    robot: Robot, count: int, name: str, target: float | None, others: tuple[Peer, ...] = ()
+) -> Case:
+    """The gradient beside the rollout alone, whose central differences it has to be."""
 
     def agree(gradient: Any, _: Any) -> float:
-        program, (tau, q) = prepared(robot, loss_of(robot, count), count, way)
+        program, (tau, q) = prepared(robot, loss_of(robot, count), count)
         step = 1e-3 * np.random.default_rng(3).normal(size=tau.shape)
         differences = (program(tau + step, q) - program(tau - step, q)) / 2
         return relative_difference(np.sum(gradient * step, -1), differences)
 
-    return Peer("its forward rollout", lambda: losses(robot, count, way), 1e-6, 4.0, agree)
+    def work(function: Any) -> Any:
+        program, arguments = prepared(robot, function, count)
+        return lambda: program(*arguments)
+
+    rollout = lambda: work(loss_of(robot, count))  # noqa: E731
+    return Case(
+        f"gradient, {name}",
+        lambda: work(jax.grad(loss_of(robot, count))),
+        (Peer("its forward rollout", rollout, 1e-6, target, agree), *others),
+        ALONE if count == 1 else TOGETHER * count,
+        "step" if count == 1 else "robot-step",
+        repeats=15 if count == 1 else 5,
+        quick=robot.name == "UR5",
+    )
 
 
 def loss_of(robot: Robot, count: int) -> Any:
     simulation = robot.simulation()
+    steps = ALONE if count == 1 else TOGETHER
 
     def loss(tau: Any, q: Any) -> Any:
         start = simulation.init_state({"arm": {"joint_angles": q}})
         inputs = {"arm": {"commanded_joint_torques": tau}}
-        end, _ = simulation.rollout(start, inputs, STEPS[count], record=())
+        end, _ = simulation.rollout(start, inputs, steps, record=())
         return jnp.sum(end.of("arm")["joint_angles"] ** 2)
 
     return loss
 
 
-def prepared(
-    robot: Robot, function: Any, count: int, way: Any = vmapped
-) -> tuple[Any, tuple[Any, Any]]:
+def prepared(robot: Robot, function: Any, count: int) -> tuple[Any, tuple[Any, Any]]:
     """The program and its arguments: torques and start."""
     q = jnp.asarray(robot.angles(count))
     tau = jnp.asarray(np.random.default_rng(2).uniform(-5, 5, q.shape))
     if count == 1:
         return jax.jit(function), (tau[0], q[0])
-    return way(function), (tau, q)
+    return jax.jit(jax.vmap(function)), (tau, q)
 
 
-def gradients(robot: Robot, count: int, way: Any = vmapped) -> Any:
-    program, arguments = prepared(robot, jax.grad(loss_of(robot, count)), count, way)
-    return lambda: program(*arguments)
-
-
-def losses(robot: Robot, count: int, way: Any = vmapped) -> Any:
-    program, arguments = prepared(robot, loss_of(robot, count), count, way)
-    return lambda: program(*arguments)
-
-
-def compile_seconds(robot: Robot, count: int) -> float:
-    """Tracing included, without the cache."""
-    program, arguments = prepared(robot, jax.grad(loss_of(robot, count)), count)
-    enabled = jax.config.jax_enable_compilation_cache
-    jax.config.update("jax_enable_compilation_cache", False)
-    began = time.perf_counter()
-    program.lower(*arguments).compile()
-    seconds = time.perf_counter() - began
-    jax.config.update("jax_enable_compilation_cache", enabled)
-    return seconds
-
-
-def pinocchio(robot: Robot) -> Any:
+def by_pinocchio(robot: Robot) -> Any:
     """Forward with the derivatives of every step kept, then backward through them."""
     pin, model, order = peers.pinocchio_model(robot)
     assert order == sorted(order)
@@ -130,7 +95,7 @@ def pinocchio(robot: Robot) -> Any:
 
     def work() -> Any:
         data, q, v, kept = model.createData(), start.copy(), np.zeros(model.nv), []
-        for _ in range(STEPS[1]):
+        for _ in range(ALONE):
             of_q, of_v, of_tau = pin.computeABADerivatives(model, data, q, v, tau - f * v)
             kept.append((of_q.copy(), of_v - f * of_tau, of_tau.copy()))
             v = v + DT * data.ddq

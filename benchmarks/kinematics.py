@@ -1,10 +1,11 @@
 """Kinematics and dynamics as functions.
 
-`jax.jit` of a function of `mime.control.kinematics`; for a batch of 4,096 `jax.jit(jax.vmap(...))`
-and `mime.batched`. One call from Python each; a single call of ours is mostly what JAX needs to
-call any compiled program. Of Pinocchio only `aba` and `rnea` have versions for batches, on threads;
-of its other functions a batch is a loop in Python, on one thread, with the cost of a call for each
-robot; its kinematics stay in its own memory, where ours are all returned.
+Functions of `mime.control.kinematics`. One call is one with NumPy arrays from Python, straight to
+the machine code; beside Pinocchio's from Python, and beside the kernel's own time, which is that of
+the same code in a loop over 256 robots. A batch of 4,096 is `jax.jit(jax.vmap(...))`. Of Pinocchio
+only `aba` and `rnea` have versions for batches, on threads; of its other functions a batch is a
+loop in Python, on one thread, with the cost of a call for each robot; its kinematics stay in its
+own memory, where ours are all returned.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,14 +16,16 @@ import jax
 import numpy as np
 import peers
 import robots
-from harness import Case, Peer, relative_difference
+from harness import Case, Figure, Peer, relative_difference
+from harness.measure import best_of
 from robots import GRAVITY, Robot
 
 import mime.control.kinematics as kin
-from mime import batched
+from mime.native.compiled import Traced
+from mime.native.ffi import call_direct
 
 COUNT = 4096
-CALLS = 200
+CALLS, IN_A_ROW = 200, 256
 TOLERANCE = 1e-10
 """One evaluation: only rounding differs."""
 ARGUMENTS = {"kinematics": 1, "Jacobian": 1, "mass matrix": 1, "bias": 2, "forward dynamics": 3}
@@ -35,16 +38,22 @@ TITLES = {
     "bias": "bias (RNEA)",
     "forward dynamics": "forward dynamics",
 }
+BATCH, BEYOND_US = 0.1, 4.0
+ONE_CALL = {
+    ("humanoid of 29 joints", "mass matrix"): 2.0,
+    ("humanoid of 29 joints", "forward dynamics"): 2.0,
+}
+"""Targets: of a batch, of what a call takes beyond its kernel, and of single calls."""
 
 
-def cases(threads: int) -> Iterator[Case]:
+def cases(threads: int) -> Iterator[Case | Figure]:
     """Each function of each robot, one call and a batch."""
     for build in (robots.ur5, robots.humanoid):
         robot = build()
         for what in ARGUMENTS:
             yield single(robot, what)
-            yield batch(robot, what, threads, "vmap")
-            yield batch(robot, what, threads, "mime.batched")
+            yield beyond_the_kernel(robot, what)
+            yield batch(robot, what, threads)
 
 
 def samples(robot: Robot, what: str, count: int) -> list[np.ndarray]:
@@ -65,42 +74,72 @@ def function(robot: Robot, what: str) -> Callable[..., Any]:
 
 
 def single(robot: Robot, what: str) -> Case:
-    def ours() -> Any:
-        f = jax.jit(function(robot, what))
-        arguments = [x[0] for x in samples(robot, what, 1)]
-        return lambda: [f(*arguments) for _ in range(CALLS)][-1][None]
-
     def theirs() -> Any:
         f, order = pinocchio(robot, what)
         arguments = [x[0, order] for x in samples(robot, what, 1)]
         return lambda: [f(*arguments) for _ in range(CALLS)][-1:]
 
-    others = (Peer("Pinocchio", theirs, TOLERANCE, agree=partial(difference, robot, what)),)
-    return Case(f"{robot.name}, {TITLES[what]}, one call", ours, others, CALLS, "call")
+    target, agree = ONE_CALL.get((robot.name, what)), partial(difference, robot, what)
+    others = (Peer("Pinocchio, from Python", theirs, TOLERANCE, target, agree),)
+    name = f"{robot.name}, {TITLES[what]}, one call"
+    return Case(name, lambda: calls(robot, what), others, CALLS, "call", quick=target is not None)
 
 
-def batch(robot: Robot, what: str, threads: int, way: str) -> Case:
+def calls(robot: Robot, what: str) -> Any:
+    """One call after the other from Python, as a control loop makes them."""
+    f = function(robot, what)
+    arguments = [x[0] for x in samples(robot, what, 1)]
+    return lambda: [f(*arguments) for _ in range(CALLS)][-1][None]
+
+
+def beyond_the_kernel(robot: Robot, what: str) -> Figure:
+    def measure() -> float:
+        work, kernel = calls(robot, what), in_a_row(robot, what)
+        np.testing.assert_array_equal(work()[0], kernel()[0])
+        a, b = best_of(15, [work, kernel])
+        return 1e6 * (a / CALLS - b / IN_A_ROW)
+
+    name = f"{robot.name}, {TITLES[what]}, one call: beyond the kernel's own time"
+    return Figure(name, measure, "µs", BEYOND_US, quick=robot.name == "UR5")
+
+
+def in_a_row(robot: Robot, what: str) -> Any:
+    """The machine code of one robot in a loop over many, on one thread."""
+    arguments = samples(robot, what, 1)
+    traced = Traced(function(robot, what), tuple(x[0] for x in arguments))
+    kernel = traced.kernel
+    entry = kernel.entry((False,) * len(arguments), one=True)
+    (out,) = kernel.out_avals
+    arguments = [np.repeat(x, IN_A_ROW, 0) for x in arguments]
+    result = np.empty((IN_A_ROW, *out.shape))
+
+    def work() -> Any:
+        call_direct(entry, arguments, (result,), IN_A_ROW, 1)
+        return result
+
+    return work
+
+
+def batch(robot: Robot, what: str, threads: int) -> Case:
     def ours() -> Any:
-        one = function(robot, what)
-        f = jax.jit(jax.vmap(one)) if way == "vmap" else batched(one, threads)
+        f = jax.jit(jax.vmap(function(robot, what)))
         arguments = [jax.numpy.asarray(x) for x in samples(robot, what, COUNT)]
         return lambda: f(*arguments)
 
-    targets = {"kinematics": 0.5, "bias": 0.5, "forward dynamics": 0.25}
     parallel = what in {"bias", "forward dynamics"}
     others = [
         Peer(
             "Pinocchio, in parallel" if parallel else "Pinocchio, a loop in Python",
             lambda: in_parallel(robot, what, threads) if parallel else in_a_loop(robot, what),
             TOLERANCE,
-            targets.get(what),
+            BATCH,
             partial(difference, robot, what),
         )
     ]
     if robot.name == "UR5" and what in FRAX:
         others.append(Peer("frax", lambda: frax(robot, what), 1e-8))
-    quick = robot.name == "UR5" and what in targets
-    name = f"{robot.name}, {TITLES[what]}, {COUNT:,}, {way}"
+    quick = robot.name == "UR5" or parallel
+    name = f"{robot.name}, {TITLES[what]}, {COUNT:,}"
     return Case(name, ours, tuple(others), COUNT, "robot", repeats=15, quick=quick)
 
 

@@ -28,7 +28,7 @@ SAME, OTHER = 1e-12, 1e-3
 
 def cases(threads: int) -> Iterator[Case | Figure]:
     """One motor, a batch, and the node stepped from Python."""
-    by_hand = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.5)
+    by_hand = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.1)
     yield Case("one motor", lambda: alone(STEPS), (by_hand,), STEPS, "step", quick=True)
     others = (
         Peer("MuJoCo dcmotor, in C", mujoco, OTHER),
@@ -36,7 +36,7 @@ def cases(threads: int) -> Iterator[Case | Figure]:
         Peer("gym-electric-motor", gym_electric_motor, OTHER),
     )
     yield Case("one motor, a second", lambda: alone(SECOND), others, SECOND, "step", repeats=3)
-    pure = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.5)
+    pure = Peer("lax.scan by hand", lambda: alone_by_hand(STEPS), SAME, 1.1)
     yield Case("one motor, rollout under jit", lambda: rollout(STEPS), (pure,), STEPS, "step")
     for name, options, tolerance in (
         ("exact integration", {"integrator": "exact"}, OTHER),
@@ -50,7 +50,7 @@ def cases(threads: int) -> Iterator[Case | Figure]:
             STEPS,
             "step",
         )
-    by_hand = Peer("lax.scan by hand, vmap", many_by_hand, SAME, 1.5)
+    by_hand = Peer("lax.scan by hand, vmap", many_by_hand, SAME, 0.5)
     work = COUNT * BATCH_STEPS
     yield Case(
         f"{COUNT:,} motors", lambda: many(threads), (by_hand,), work, "motor-step", quick=True

@@ -13,8 +13,8 @@ import numpy as np
 from harness import Case, Peer
 
 from mime.mouse.body import SENSOR_POSES
-from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.native.folding import jit_folding
+from mime.nodes.sensing.range_sensor import RangeSensorNode
 
 ROWS = COLS = 16
 CELL, WALL = 0.18, 0.012

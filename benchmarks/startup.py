@@ -2,7 +2,9 @@
 
 New processes, the best of several. The first result of `mime run motor_step` is its first line on
 the terminal; cold is with an empty cache of compiled programs, warm with that of the run before.
-(The system's own cache of files is warm in both.) Memory is the most that a process held.
+(The system's own cache of files is warm in both.) Memory is the most that a process held. The first
+call of a batch, of a gradient and of a graph of N motors (all fields of all motors recorded) is
+timed inside of a new process without any cache, from the nodes to the result, imports left out.
 """
 
 import json
@@ -15,9 +17,20 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import first_run
 from harness import Figure
 
 REPEATS = 5
+FIRST_RUNS = {
+    "4,096 UR5, run_batch": ("batch", "ur5", 1.0),
+    "4,096 humanoids, run_batch": ("batch", "humanoid", 4.0),
+    "1,024 UR5, gradient": ("gradient", "ur5", 2.0),
+    "a graph of 10 motors, run": ("motors", "10", 0.5),
+    "a graph of 100 motors, run": ("motors", "100", 3.0),
+    "a graph of 1,000 motors, run": ("motors", "1000", 30.0),
+}
+"""What is run, and the most seconds that it should take."""
+QUICK = ("4,096 UR5, run_batch", "a graph of 10 motors, run")
 LAUNCHER = Path(__file__).parent / "harness" / "launch.py"
 PARTS = (
     "import jax; from mime import GraphManager; from mime.nodes.actuation.motor import MotorNode"
@@ -34,7 +47,7 @@ class Process(NamedTuple):
 
 
 def cases(threads: int) -> Iterator[Figure]:
-    """Imports, a run, and their memory."""
+    """Imports, a run, first calls, and memory."""
     jax, mime, parts = (
         lambda code=code: python(code) for code in ("import jax", "import jax, mime", PARTS)
     )
@@ -47,6 +60,15 @@ def cases(threads: int) -> Iterator[Figure]:
         label = f"mime run motor_step, {name}"
         yield Figure(f"{label}: first result", lambda run=run: run().first_output_s, "s", target)
         yield Figure(f"{label}: report written", lambda run=run: run().total_s, "s")
+    for name, (kind, what, most) in FIRST_RUNS.items():
+        repeats = 1 if most > 10 else 3
+        yield Figure(
+            f"first call, cold: {name}",
+            lambda k=kind, w=what, n=repeats: min(first_run.seconds(k, w) for _ in range(n)),
+            "s",
+            most,
+            quick=name in QUICK,
+        )
     for name, of in (("import jax", jax), ("import mime", parts), ("mime run, cold", cold)):
         yield Figure(f"peak memory, {name}", lambda of=of: of().peak_mb, "MB")
 

@@ -38,6 +38,8 @@ class Place:
     panel: str
     x: float
     x_label: str
+    linear: bool = False
+    """Ours once more, alone on linear axes: what is proportional to x is a straight line there."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 Curves = dict[str, dict[float, float]]
+_ALONE = ": MIME, on linear axes"
 
 
 def draw(topic: str, entries: Mapping[str, Any], folder: Path) -> list[Path]:
@@ -34,6 +35,9 @@ def _draw(name: str, entries: Mapping[str, Any], folder: Path) -> Path:
             if "us" in their:
                 panel[peer][place["x"]] = their["us"]
     x_label, unit = next((e["place"]["x_label"], e["unit"]) for e in entries.values())
+    if any(entry["place"].get("linear") for entry in entries.values()):
+        for title, curves in list(panels.items()):
+            panels[f"{title}{_ALONE}"] = {"MIME": curves["MIME"]}
     columns = min(3, len(panels) + 1)
     rows = -(-(len(panels) + 1) // columns)
     figure, grid = plt.subplots(
@@ -57,7 +61,12 @@ def _curves(axis: Any, curves: Curves, title: str, y_label: str) -> None:
     for label, points in curves.items():
         x, y = zip(*sorted(points.items()), strict=True)
         style = {"linewidth": 2.2, "marker": "o"} if label == "MIME" else {"marker": "s"}
-        axis.loglog(x, y, label=label, **style)
+        axis.plot(x, y, label=label, **style)
+    if title.endswith(_ALONE):
+        axis.set_xlim(0)
+        axis.set_ylim(0)
+    else:
+        axis.set(xscale="log", yscale="log")
     axis.set_title(title, fontsize=10)
     axis.set_ylabel(y_label)
     axis.grid(alpha=0.3, which="both")

@@ -144,8 +144,11 @@ def test_the_held_torque_is_stable_up_to_the_limit_that_the_meta_states():
     )
     # The first step is taken without torque: it falls by g dt², about 1e-5 rad.
     assert np.max(np.abs(stable.run(duration=0.5, inputs=inputs)["arm"]["joint_angles"])) < 1e-3
-    with pytest.raises(DivergenceError):
-        unstable.run(duration=0.5, inputs=inputs)
+    try:
+        left = unstable.run(duration=0.5, inputs=inputs)
+    except DivergenceError as error:
+        left = error.trajectory
+    assert np.max(np.abs(left["arm"]["joint_angles"])) > 1
 
 
 def test_an_arm_follows_an_s_curve_trajectory_by_computed_torque():

@@ -1,16 +1,19 @@
 """What the pages of the documentation show is what happens."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from documentation.pages import agree, run_page
+from mime.native import elementary
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "quickstart.md",
     ROOT / "docs" / "concepts.md",
+    ROOT / "docs" / "native.md",
     *sorted((ROOT / "docs" / "howto").glob("*.md")),
 ]
 
@@ -22,6 +25,15 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_shows(path, tmp_pat
     monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
     for shown, printed in run_page(path):
         assert agree(shown, printed), f"shown:\n{shown}\nprinted:\n{printed}"
+
+
+def test_the_page_of_machine_code_tells_the_errors_that_were_measured():
+    row = r"(\w+) +(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d) +(\d\.\d\d)\b"
+    measured = {found[0]: found[1:] for found in re.findall(row, elementary.__doc__)}
+    page = (ROOT / "docs" / "native.md").read_text(encoding="utf-8")
+    told = {found[0]: found[1:] for found in re.findall(row.replace(" +", r" \| "), page)}
+    assert {"sin", "exp", "pow", "atan2"} <= set(told)
+    assert told == {name: measured[name] for name in told}
 
 
 def test_outputs_are_compared_word_by_word():

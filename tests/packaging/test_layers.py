@@ -27,7 +27,7 @@ STOREYS = [
 ]
 """From the ground up. A room imports from itself and from lower storeys, lazily or not."""
 HEIGHT = {room: height for height, rooms in enumerate(STOREYS) for room in rooms}
-CONTRACT_IMPORTS = {"core", "xla", "_text", "_files"}
+CONTRACT_IMPORTS = {"core", "native", "xla", "_text", "_files"}
 """Rooms that `core` may know; it has no use for `models`."""
 
 

@@ -86,7 +86,7 @@ def test_each_member_of_a_batch_that_diverged_is_known_with_its_step(simulation,
 
 
 def test_members_that_run_one_by_one_are_watched_too(simulation, monkeypatch):
-    monkeypatch.setattr("mime.running.batch_programs._LONG_STEP", 0)
+    monkeypatch.setenv("MIME_NATIVE", "off")
     with pytest.warns(DivergenceWarning):
         found = simulation.run_batch(
             steps=100, parameters={"clock.bad_step": [12.0, 500.0]}, record=()

@@ -12,7 +12,7 @@ import pytest
 
 from elements import Rotor
 from mime import GraphManager
-from mime.xla import folding
+from mime.native import folding
 
 FULL = "MIME_SOAK" in os.environ
 MAPS = Path("/proc/self/maps")

@@ -5,8 +5,8 @@ metres and a unit quaternion. `pose_a_b` is frame b seen from frame a. Every fun
 item (`jax.vmap` for more) and keeps its inputs' precision. Quaternions are taken to be of unit
 length except where a docstring says otherwise; nothing renormalises behind the caller's back.
 
-The algebra is written out on scalar components between one `unstack` and one `stack`, so that XLA
-fuses the whole of it, alone and under `vmap` (see `mime.xla`).
+The algebra is written out on scalar components between one `unstack` and one `stack`, so that
+XLA fuses the whole of it where it computes a graph (see `mime.xla`).
 """
 
 from collections.abc import Sequence

@@ -29,7 +29,7 @@ def tracing_a_kernel() -> bool:
 
 def double_precision() -> bool:
     """Whether JAX's own numbers have 64 bits here."""
-    return jnp.result_type(float) == jnp.float64
+    return bool(jax.config.read("jax_enable_x64"))
 
 
 def without_jit() -> bool:
@@ -134,6 +134,18 @@ class Compiled:
             except Unsupported as error:
                 traced.why_not = str(error)
         return self.jitted(*args, **kwargs)
+
+    def shapes(self, *args: Any, **kwargs: Any) -> Any:
+        """Shapes and types of the results of machine code; None where XLA does the work."""
+        found = self.find(args, kwargs)
+        if found is None:
+            return None
+        try:
+            found[0].kernel.entry((True,) * len(found[1]), one=True)
+        except Unsupported as error:
+            found[0].why_not = str(error)
+            return None
+        return found[0].shapes
 
     def find(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], varied: int | None = None

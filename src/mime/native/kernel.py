@@ -43,7 +43,7 @@ class Kernel:
         self.unbounded = [k for k, a in enumerate(self.closed.out_avals) if is_unbounded(a)]
         self._derived: dict[Any, Kernel] = {}
         self._forwards: dict[Flags, Forward] = {}
-        self._entries: dict[Any, Entry | str] = {}
+        self._entries: dict[Any, Entry | Unsupported] = {}
 
     @property
     def in_avals(self) -> Sequence[Any]:
@@ -72,11 +72,13 @@ class Kernel:
         if key not in self._entries:
             try:
                 self._entries[key] = self._compile(shared, one)
-            except (Unsupported, NativeError) as error:
-                self._entries[key] = str(error)
+            except Unsupported as error:
+                self._entries[key] = error
+            except NativeError as error:
+                self._entries[key] = Unsupported(error)
         found = self._entries[key]
-        if isinstance(found, str):
-            raise Unsupported(found)
+        if isinstance(found, Unsupported):
+            raise found
         return found
 
     def _compile(self, shared: Flags, one: bool) -> Entry:

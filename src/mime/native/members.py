@@ -29,8 +29,19 @@ class OverMembers:
 
     def shapes(self, varied: Any, *common: Any, **fixed: Any) -> Any:
         """Shapes and types of one member's results; None where XLA does the work."""
-        found = self.compiled.find((self.variables, varied, *common), fixed, varied=1)
-        return None if found is None else found[0].shapes
+        args = (self.variables, varied, *common)
+        found = self.compiled.find(args, fixed, varied=1)
+        if found is None:
+            return None
+        try:
+            found[0].kernel.entry(self._shared(args), one=False)
+        except Unsupported as error:
+            found[0].why_not = str(error)
+            return None
+        return found[0].shapes
+
+    def _shared(self, args: tuple[Any, ...]) -> tuple[bool, ...]:
+        return tuple(not flag for flag in self.compiled.flags(args, {}, 1))
 
     def __call__(
         self,
@@ -49,9 +60,8 @@ class OverMembers:
         found = self.compiled.find(args, fixed, varied=1)
         if found is not None:
             traced, leaves = found
-            shared = tuple(not flag for flag in self.compiled.flags(args, {}, 1))
             try:
-                return traced.now(leaves, shared, members, results, threads)
+                return traced.now(leaves, self._shared(args), members, results, threads)
             except Unsupported as error:
                 traced.why_not = str(error)
         return self._in_xla(varied, common, members, threads, fixed)

@@ -109,6 +109,7 @@ def write_report(
         ["duration", f"{simulation.duration:g} s"],
         ["timestep", f"{scenario.simulation.timestep:g} s, {scenario.steps} steps"],
         ["precision", simulation.precision],
+        ["backend", str(scenario.simulation.backend)],
         ["seed", str(simulation.seed)],
         ["scenario", str(scenario.file)],
         *([name, value] for name, value in versions().items()),
@@ -132,7 +133,7 @@ def _values(found: LimitExceeded) -> tuple[str, str]:
 def versions() -> dict[str, str]:
     """The versions of all that decides a result."""
     found = {"mime": mime.__version__, "Python": platform.python_version()}
-    for name in ("jax", "jaxlib", "numpy", "equinox"):
+    for name in ("jax", "jaxlib", "llvmlite", "numpy", "equinox"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -18,7 +18,6 @@ from mime.core.step import SimulationState
 from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.native.members import OverMembers
-from mime.running.backend import backend
 from mime.running.divergence import at_risk, locate, poison
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples, run_chunk
@@ -58,21 +57,16 @@ class BatchJob:
         self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
         check_memory(steps // every, self.sample_bytes, variants.size)
         state = variants.initial_states()
-        if watch:
-            each = unseen(variants.shared.nodes)
-            lead = jax.tree.map(lambda x: np.broadcast_to(x, (self.size, *np.shape(x))), each)
-            state = dataclasses.replace(jax.device_put(state), seen=jax.device_put(lead))
-        self.state, self.start = fields_of(state), np.asarray(state.step)[0]
-        self.native = backend(variants.shared).native
+        seen: Any = unseen(variants.shared.nodes) if watch else {}
+        seen = jax.tree.map(lambda x: np.broadcast_to(x, (self.size, *np.shape(x))), seen)
+        self.state, self.start = (*fields_of(state)[:3], seen), np.asarray(state.step)[0]
         self.diverged: dict[int, Divergence] = {}
         self.compiled = OverMembers(_chunk, variants.shared)
         self.recorded: list[np.ndarray] = []
 
     def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all members to the end."""
-        size, count = self.size * self.sample_bytes, self.steps // self.every
-        limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
-        self.buffer = Buffer(self.selection, UNBOUNDED if self.native else limited, self.every == 1)
+        self._choose()
         done, pace = 0, Pace()
         with progress_bar(self.steps, 0, progress) as bar:
             while done < self.steps:
@@ -87,36 +81,50 @@ class BatchJob:
         tell_of_limits(trajectory, strict)
         return trajectory
 
-    def _advance(self, done: int, records: int, stride: int, complete: bool) -> None:
-        varied = self.variants.parameters.varied, self.state, self.variants.varied_signals
-        first, count = done // self.every, self.steps // self.every
-        samples = Samples(*np.array([records, stride, first if self.native else 0], np.int32))
-        step = np.int32(self.start + done)
-        common = step, self.variants.shared_signals, self.start, samples
-        options = {"buffer": self.buffer}
-        results = None
-        if not self.recorded and (one := self.compiled.shapes(varied, *common, **options)):
+    def _choose(self) -> None:
+        """Machine code records straight into the final arrays; XLA into buffers of some size."""
+        size, count = self.size * self.sample_bytes, self.steps // self.every
+        self.buffer = Buffer(self.selection, UNBOUNDED, self.every == 1)
+        one = self.compiled.shapes(*self._arguments(0, 0, 0, 0), buffer=self.buffer)
+        self.native = one is not None
+        if one is None:
+            limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
+            self.buffer = self.buffer._replace(capacity=limited)
+        else:
             self._allocate(one[1], count)
+
+    def _arguments(self, done: int, records: int, stride: int, first: int) -> tuple[Any, ...]:
+        varied = self.variants.parameters.varied, self.state, self.variants.varied_signals
+        samples = Samples(*np.array([records, stride, first], np.int32))
+        common = self.variants.shared_signals, self.start, samples
+        return varied, np.int32(self.start + done), *common
+
+    def _advance(self, done: int, records: int, stride: int, complete: bool) -> None:
+        first, before = done // self.every, self.state
+        results = None
         if self.native:
             # Steps after the last sample have no row of their own.
-            spare = [np.empty((self.size, 1, *x.shape[2:]), x.dtype) for x in self.recorded]
+            rows = self.recorded
             if not complete:
-                common = *common[:-1], samples._replace(first=np.int32(0))
-            rows = self.recorded if complete else spare
+                rows = [np.empty((self.size, 1, *x.shape[2:]), x.dtype) for x in rows]
             results = [*[None] * len(jax.tree.leaves(self.state)), *rows, None]
-        before = self.state
         self.state, outputs, finite = self.compiled(
-            varied, *common, members=self.size, threads=self.threads, results=results, **options
+            *self._arguments(done, records, stride, first if self.native and complete else 0),
+            members=self.size,
+            threads=self.threads,
+            results=results,
+            buffer=self.buffer,
         )
         if not self.native:
             if not self.recorded:
-                self._allocate(jax.tree.map(lambda x: x[0], outputs), count)
+                self._allocate(jax.tree.map(lambda x: x[0], outputs), self.steps // self.every)
             for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
                 if complete:
                     kept[:, first : first + records] = new[:, :records]
         for member in np.flatnonzero(~finite).tolist():
             if member not in self.diverged:
-                self.diverged[member] = self._walk(member, before, int(step), records * stride)
+                step = int(self.start + done)
+                self.diverged[member] = self._walk(member, before, step, records * stride)
 
     def _allocate(self, shapes: Any, count: int) -> None:
         leaves, self.treedef = jax.tree.flatten(shapes)

@@ -18,7 +18,6 @@ from mime.core.step import SimulationState
 from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.running import checkpoint as checkpoints
-from mime.running.backend import backend
 from mime.running.checkpoint import CheckpointError, CheckpointWarning, Reached, Wanted
 from mime.running.divergence import at_risk, locate, poison
 from mime.running.loop import Buffer, Samples, run_chunk
@@ -103,11 +102,11 @@ class Job:
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
         check_memory(steps // every, size)
-        self.native = backend(program).native
-        room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
-        capacity = UNBOUNDED if self.native else buffer_capacity(size, steps // every, *room)
-        self.buffer = Buffer(selection, capacity, every == 1)
         self.compiled, self.variables = _compiled.compiled(program)
+        self.native = True
+        self.buffer = Buffer(selection, UNBOUNDED, every == 1)
+        room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
+        self.limited = buffer_capacity(size, steps // every, *room)
         self.treedef: Any = None
         self.recorded: list[np.ndarray] = []
         self.file: Path | None = None
@@ -118,9 +117,11 @@ class Job:
         if self.treedef is not None:
             return
         args, fixed = self._arguments(0, 0, 0)
-        if found := self.compiled.find(args, fixed):
-            shapes = found[0].shapes
-        else:
+        shapes = self.compiled.shapes(*args, **fixed)
+        if shapes is None:  # XLA records into buffers of some size, not into the final arrays
+            self.native = False
+            self.buffer = self.buffer._replace(capacity=self.limited)
+            args, fixed = self._arguments(0, 0, 0)
             shapes = jax.eval_shape(lambda: self.compiled(*args, **fixed))
         leaves, self.treedef = jax.tree.flatten(shapes[1])
         self.state_size = len(jax.tree.leaves(shapes[0]))
@@ -173,10 +174,10 @@ class Job:
         return trajectory
 
     def _next_chunk(self, pace: Pace) -> None:
+        self._allocate()
         records, stride, complete = pace.plan(
             self.done, self.steps, self.every, self.buffer.capacity
         )
-        self._allocate()
         with pace:
             state, finite = self._call(records, stride, complete)
         if not finite:

@@ -30,6 +30,7 @@ class Simulation(Program):
     """What `GraphManager.compile` gives: a pure `Program`, and `run` and `run_batch` for people."""
 
     @property
+    @in_own_precision
     def backend(self) -> Backend:
         """What computes this graph, native code or XLA, and why."""
         return backend(self)

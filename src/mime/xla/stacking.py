@@ -15,7 +15,7 @@ def stack_scalars(scalars: Sequence[Any]) -> Array:
     """`jnp.stack` of scalars, as a chain of selects when they are few.
 
     XLA's CPU compiler fuses a concatenation with the code that makes its operands, and evaluates
-    what they share anew for each (benchmarks/kinematics.py).
+    what they share anew for each (benchmarks/ray_casting.py).
     """
     if len(scalars) > _MOST_SELECTS:
         return jnp.stack([jnp.asarray(x) for x in scalars])

@@ -2,7 +2,7 @@
 
 XLA's CPU runtime calls a kernel for each of the hundred small operations of a step, and most of
 the time goes into these calls. Only a loop that touches less than 1 kB in a turn is compiled as a
-whole. A higher limit gives the same numbers sooner (benchmarks/arm.py, benchmarks/mouse.py).
+whole. A higher limit gives the same numbers sooner (benchmarks/mouse.py).
 
 XLA reads the limit once per process, from the environment variable XLA_FLAGS, when JAX computes for
 the first time. So `import mime` writes to that variable. `MIME_KEEP_XLA_FLAGS=1` forbids it.

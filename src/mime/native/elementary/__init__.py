@@ -47,8 +47,8 @@ AMD EPYC (Zen 3) at 2.45 GHz. `python tests/elementary_functions.py` measures al
     rem           0.00    0.00  0.00    0.00    1.2    0.6
     ============  ====  ======  ====  ======  =====  =====
 
-If an argument of sin, cos or tan is beyond 131072, its vector takes 70 ns; if a quotient of rem is
-beyond 2^50, 100 ns, and up to 3 µs for the largest.
+An argument of sin, cos or tan beyond 131072 makes its vector take a longer way, and so does a
+quotient of rem beyond 2^50.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from mime.xla.folding import jit_folding
+
+from mime.native.folding import jit_folding
 
 
 def scaled(constant, x):

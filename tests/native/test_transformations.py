@@ -166,3 +166,16 @@ def test_without_native_code_and_without_avx_the_results_are_the_same(variables,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(said)
+
+
+def test_a_slip_of_the_compiler_goes_to_xla_unless_tests_ask_for_it(monkeypatch):
+    def slip(*_):
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr("mime.native.kernel.kernel_text", slip)
+    monkeypatch.setenv("MIME_NATIVE", "on")
+    f = inside_jax(lambda x: x * 3.0)
+    np.testing.assert_array_equal(f(jnp.arange(4.0)), 3.0 * np.arange(4.0))
+    monkeypatch.setenv("MIME_NATIVE", "strict")
+    with pytest.raises(ZeroDivisionError, match="a slip"):
+        inside_jax(lambda x: x * 5.0)(jnp.arange(4.0))

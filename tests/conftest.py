@@ -1,8 +1,11 @@
 """Strict JAX for all tests: double precision, and no silent rank promotion."""
 
+import os
+
 import jax
 import pytest
 
+os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

@@ -162,6 +162,27 @@ def test_an_update_in_place_is_seen_by_nobody_else(same_place):
     exactly(traps, whole(BIG), at, whole(), shared=[False, is_shared, False])
 
 
+def test_an_array_that_a_loop_is_the_last_to_read_is_given_to_it_twice():
+    """The loop may change it in place, but not while it is also another's."""
+
+    def given(big):
+        put = lambda x, n, y: x.at[n % BIG].set(y)  # noqa: E731
+        a, b, c = 2 * big, 3 * big, 4 * big
+
+        def two(carry, n):
+            x, y = carry
+            return (put(x, n, 7.0), put(y, n + 3, x[n + 1])), y[n]
+
+        loops = (
+            lax.scan(two, (a, a), jnp.arange(LONG)),
+            lax.scan(lambda x, n: (put(x, n + 1, b[n] + 1), x[0]), b, jnp.arange(LONG)),
+            lax.scan(lambda x, row: (put(x, 5, row + 1), x[2] + row), c, c),
+        )
+        return jax.tree.map(lambda x: x[:50], loops)  # in the workspace, not where results lie
+
+    exactly(given, whole(BIG))
+
+
 @pytest.mark.parametrize("size", [5, 20, 90])
 def test_small_arrays_that_lie_in_memory_are_swapped_with_those_in_registers(size):
     def swapped(x, i):

@@ -61,13 +61,10 @@ TRANSFORMATIONS = {
         MANY_P,
     ),
     "jvp": (lambda f: lambda q, p: jax.jvp(f, (q, p), (q + 1, 2 * p)), Q, P),
-    "jvp of one": (lambda f: lambda q, p: jax.jvp(lambda x: f(x, p), (q,), (q,)), Q, P),
     "vjp": (lambda f: lambda q, p: jax.vjp(f, q, p)[1]((jnp.ones(4), jnp.ones(30))), Q, P),
-    "vjp of one result": (lambda f: jax.grad(lambda q, p: jnp.sum(f(q, p)[1])), Q, P),
     "grad": (lambda f: jax.grad(total(f), (0, 1)), Q, P),
     "jacfwd": (lambda f: jax.jacfwd(f, 1), Q, P),
     "jacrev": (lambda f: jax.jit(jax.jacrev(f, (0, 1))), Q, P),
-    "forward over reverse of both": (lambda f: jax.jacfwd(jax.grad(total(f), 1), 0), Q, P),
     "vmap of grad": (lambda f: jax.vmap(jax.grad(total(f), 1), (0, None)), MANY_Q, P),
     "grad of vmap": (
         lambda f: jax.grad(lambda q, p: jnp.sum(jax.vmap(total(f), (0, None))(q, p)), (0, 1)),
@@ -81,9 +78,6 @@ TRANSFORMATIONS = {
     ),
     "checkpoint": (
         lambda f: jax.grad(lambda q, p: jnp.sum(jax.checkpoint(f)(q, p)[0]), (0, 1)), Q, P
-    ),
-    "vmap of jvp of jit": (
-        lambda f: jax.vmap(lambda q, p: jax.jvp(jax.jit(f), (q, p), (q, p)), (0, None)), MANY_Q, P
     ),
     "no members": (lambda f: jax.jit(jax.vmap(f, (0, None))), MANY_Q[:0], P),
     "closed over a traced value": (
@@ -104,7 +98,8 @@ def agree(mine, plain):
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_a_kernel_under_a_transformation_is_plain_jax(name):
     transform, *args = TRANSFORMATIONS[name]
-    agree(transform(native)(*args), jax.jit(transform(swing))(*args))
+    mine = transform(native) if name in ("plain", "vmap") else jax.jit(transform(native))
+    agree(mine(*args), jax.jit(transform(swing))(*args))
 
 
 def test_derivatives_agree_with_central_differences():
@@ -127,7 +122,7 @@ def test_a_primitive_without_a_rule_sends_the_whole_function_to_xla():
     agree(jax.vmap(inside_jax(sorts))(np.stack([x, -x])), jax.vmap(sorts)(np.stack([x, -x])))
 
 
-@pytest.mark.parametrize("name", ["plain", "jit", "vmap of grad", "inside a scan"])
+@pytest.mark.parametrize("name", ["plain", "jit", "vmap of grad"])
 def test_code_that_cannot_be_compiled_is_computed_by_xla(name, monkeypatch):
     def refuse(text, functions):
         raise NativeError("no memory for code")
@@ -148,7 +143,7 @@ import sys
 sys.path[:0] = [{tests!r}, {native!r}]
 import test_transformations as t
 from mime.native.machine import host, why_off
-for name in ("plain", "vmap", "grad", "inside a scan"):
+for name in ("plain", "vmap", "grad"):
     transform, *args = t.TRANSFORMATIONS[name]
     t.agree(transform(t.native)(*args), jax.jit(transform(t.swing))(*args))
 print(why_off(), host().lanes(64), host().has_fma)
@@ -171,3 +166,16 @@ def test_without_native_code_and_without_avx_the_results_are_the_same(variables,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(said)
+
+
+def test_a_slip_of_the_compiler_goes_to_xla_unless_tests_ask_for_it(monkeypatch):
+    def slip(*_):
+        raise ZeroDivisionError("a slip")
+
+    monkeypatch.setattr("mime.native.kernel.kernel_text", slip)
+    monkeypatch.setenv("MIME_NATIVE", "on")
+    f = inside_jax(lambda x: x * 3.0)
+    np.testing.assert_array_equal(f(jnp.arange(4.0)), 3.0 * np.arange(4.0))
+    monkeypatch.setenv("MIME_NATIVE", "strict")
+    with pytest.raises(ZeroDivisionError, match="a slip"):
+        inside_jax(lambda x: x * 5.0)(jnp.arange(4.0))

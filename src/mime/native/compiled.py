@@ -60,7 +60,9 @@ class Traced:
             return ClosedJaxpr(jaxpr, [_number(x) for x in consts])
         moved = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if outer]
         kept = [v for v, outer in zip(jaxpr.constvars, is_outer, strict=True) if not outer]
-        pure = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=None)
+        known = jaxpr.debug_info
+        named = known._replace(arg_names=("",) * len(moved) + tuple(known.arg_names or ()))
+        pure = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=named)
         return ClosedJaxpr(
             pure, [_number(x) for x, o in zip(consts, is_outer, strict=True) if not o]
         )

@@ -23,7 +23,7 @@ from jax.interpreters import partial_eval
 
 from mime.native.ffi import Entry, call_direct
 from mime.native.lowering import Unsupported, is_unbounded, kernel_text, unknown_primitives
-from mime.native.machine import NativeError, compile_ir, host, why_off
+from mime.native.machine import NativeError, compile_ir, host, strict, why_off
 
 NS_PER_OPERATION = 0.4
 """About what an instruction on a vector takes."""
@@ -76,6 +76,10 @@ class Kernel:
                 self._entries[key] = error
             except NativeError as error:
                 self._entries[key] = Unsupported(error)
+            except Exception as error:  # a slip of ours is no reason why a user cannot simulate
+                if strict():
+                    raise
+                self._entries[key] = Unsupported(f"{type(error).__name__} in the lowering: {error}")
         found = self._entries[key]
         if isinstance(found, Unsupported):
             raise found

@@ -76,6 +76,11 @@ def why_off() -> str | None:
     return None
 
 
+def strict() -> bool:
+    """True when a slip in the compiler is an error and no reason to ask XLA: tests say so."""
+    return os.environ.get("MIME_NATIVE", "").lower() == "strict"
+
+
 def host() -> Host:
     """Of this machine; MIME_NATIVE_FEATURES, such as "-avx,-avx2,-fma", has the last word."""
     return _host(os.environ.get("MIME_NATIVE_FEATURES", ""))

@@ -271,13 +271,17 @@ def _no_tangent(x: Any) -> Any:
     return np.zeros(x.shape, jax.dtypes.float0)
 
 
-def _is_double(jaxpr: Any) -> bool:
+def _is_double(jaxpr: Any, seen: set[int] | None = None) -> bool:
     """True when a float64 occurs anywhere."""
+    seen = set() if seen is None else seen
+    if id(jaxpr) in seen:  # a function that is called again
+        return False
+    seen.add(id(jaxpr))
     variables = [*jaxpr.invars, *jaxpr.constvars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
     if any(getattr(v.aval, "dtype", None) == np.float64 for v in variables):
         return True
     return any(
-        _is_double(getattr(inner, "jaxpr", inner))
+        _is_double(getattr(inner, "jaxpr", inner), seen)
         for eqn in jaxpr.eqns
         for value in eqn.params.values()
         for inner in (value if isinstance(value, tuple | list) else (value,))

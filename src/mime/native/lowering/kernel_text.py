@@ -141,9 +141,13 @@ def _loaded(e: Emitter, memory: Memory) -> Lowered:
     return registers([e.load(memory, k) for k in range(memory.size)], memory.shape)
 
 
-def unknown_primitives(jaxpr: Any) -> set[str]:
+def unknown_primitives(jaxpr: Any, seen: set[int] | None = None) -> set[str]:
     """Primitives in a jaxpr, and in those inside it, that no rule knows."""
-    unknown = set()
+    unknown: set[str] = set()
+    seen = set() if seen is None else seen
+    if id(jaxpr) in seen:  # a function that is called again
+        return unknown
+    seen.add(id(jaxpr))
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
         if not any(name in rules for rules in (ELEMENTS, SHAPES, REDUCTIONS, STRUCTURED, CALLS)):
@@ -152,5 +156,5 @@ def unknown_primitives(jaxpr: Any) -> set[str]:
             for inner in value if isinstance(value, tuple | list) else (value,):
                 inner = getattr(inner, "jaxpr", inner)
                 if hasattr(inner, "eqns"):
-                    unknown |= unknown_primitives(inner)
+                    unknown |= unknown_primitives(inner, seen)
     return unknown

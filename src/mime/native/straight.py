@@ -4,8 +4,9 @@
     def frame_jacobian(tree, q, link_idx): ...
 
 NumPy arrays outside of a transformation give NumPy arrays, in microseconds: control loops in Python
-use them so. JAX arrays, and whatever `jit`, `vmap` or a derivative traces, give JAX arrays; there
-the function is one kernel of the program. Inside another kernel it is simply part of it.
+use them so; the first array says in which precision. JAX arrays, and whatever `jit`, `vmap` or a
+derivative traces, give JAX arrays; there the function is one kernel of the program. Inside another
+kernel it is simply part of it.
 """
 
 import inspect
@@ -15,6 +16,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mime.native.compiled import Traced, tracing_a_kernel
@@ -48,10 +50,13 @@ def kernel_function(*static: str) -> Callable[[F], F]:
                     return straight(value, args)
                 except _NotNumPy:
                     pass
-                if not why_off() and any(
-                    isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))
-                ):
-                    given = dict(zip(names[1:], args, strict=False))
+                of_jax = [x for x in jax.tree.leaves((value, args)) if isinstance(x, jax.Array)]
+                if of_jax and not why_off():
+                    dtype = jnp.result_type(jnp.float32, *of_jax)
+                    given = {
+                        name: np.asarray(x, dtype) if isinstance(x, np.ndarray) else x
+                        for name, x in zip(names[1:], args, strict=False)
+                    }
                     fixed = {name: given.pop(name) for name in static if name in given}
                     return folding(value, **given, **fixed)
             return function(value, *args)
@@ -96,6 +101,9 @@ class _Straight:
         if found is None:
             found = self._prepare(tuple(key), value, args)
         entry, shape, dtype = found
+        for k, x in enumerate(arrays):
+            if x.dtype != dtype:
+                arrays[k] = x.astype(dtype)
         result = np.empty(shape, dtype)
         call_direct(entry, arrays, (result,), 1)
         return result
@@ -116,7 +124,7 @@ class _Straight:
             if not s and x is not None
         ]  # fmt: skip
         kinds = [key[k + 1] for k in places]
-        if any(char not in "fd" for _, char in kinds):
+        if not kinds or any(char not in "fd" for _, char in kinds):
             raise _NotNumPy
 
         def of_arrays(*arrays: Any) -> Any:
@@ -125,11 +133,10 @@ class _Straight:
                 whole[k] = x
             return self.function(value, *whole)
 
-        double = any(char == "d" for _, char in kinds)
-        with jax.enable_x64(double):  # NumPy's own precision, whatever JAX's is
-            traced = Traced(
-                of_arrays, tuple(jax.ShapeDtypeStruct(shape, np.dtype(c)) for shape, c in kinds)
-            )
+        dtype = np.dtype(kinds[0][1])
+        with jax.enable_x64(dtype == np.float64):  # NumPy's precision, whatever JAX's is
+            types = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, _ in kinds)
+            traced = Traced(of_arrays, types)
         if traced.why_not or len(traced.kernel.out_avals) != 1:
             raise _NotNumPy
         try:
@@ -137,6 +144,8 @@ class _Straight:
         except Unsupported:
             raise _NotNumPy from None
         out = traced.kernel.out_avals[0]
+        if out.dtype != dtype:
+            raise _NotNumPy
         if len(self.known) >= MOST_KINDS:
             self.known.pop(next(iter(self.known)))
         found = self.known[key] = (entry, out.shape, out.dtype)

@@ -66,24 +66,28 @@ class Kernel:
     def entry(self, shared: Flags, one: bool) -> Entry:
         """The machine code. `one` member leaves the lanes unused: plain scalars then.
 
-        Raises `Unsupported` or `NativeError` where there can be none.
+        Raises `Unsupported` where there can be none.
         """
         key = (shared, one)
         if key not in self._entries:
-            try:
-                self._entries[key] = self._compile(shared, one)
-            except Unsupported as error:
-                self._entries[key] = error
-            except NativeError as error:
-                self._entries[key] = Unsupported(error)
-            except Exception as error:  # a slip of ours is no reason why a user cannot simulate
-                if strict():
-                    raise
-                self._entries[key] = Unsupported(f"{type(error).__name__} in the lowering: {error}")
+            self._entries[key] = self._attempt(shared, one)
         found = self._entries[key]
         if isinstance(found, Unsupported):
             raise found
         return found
+
+    def _attempt(self, shared: Flags, one: bool) -> Entry | Unsupported:
+        """The machine code, or why there is none."""
+        try:
+            return self._compile(shared, one)
+        except Unsupported as error:
+            return error
+        except NativeError as error:
+            return Unsupported(error)
+        except Exception as error:  # a slip of ours is no reason why a user cannot simulate
+            if strict():
+                raise
+            return Unsupported(f"{type(error).__name__} in the lowering: {error}")
 
     def _compile(self, shared: Flags, one: bool) -> Entry:
         this = host()

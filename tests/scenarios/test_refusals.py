@@ -508,3 +508,8 @@ def test_a_csv_file_that_does_not_serve_is_told(write, tmp_path, content, column
     table = f'"csv"\nfile = "drive.csv"\ncolumn = "{column}"'
     found = problems(write(replace={'"constant"': table, "value = 5.0": ""}))
     assert any(f'"rotor.commanded_voltage".{expected}' in problem for problem in found), found
+
+
+def test_an_input_of_a_node_that_is_spelt_otherwise_is_told_and_ends_there(write):
+    found = problems(write(replace={"[nodes.rotor]": "[nodes.otor]"}))
+    assert_only(found, 'motor.toml:15: inputs."rotor.commanded_voltage"')

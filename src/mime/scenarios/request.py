@@ -154,9 +154,10 @@ def check_goals(
     nodes, edges = simulation.nodes, simulation.wiring.edges
     for name, table in tables.inputs.items():
         node, _, field = name.partition(".")
-        if source.wrong("inputs", name) or not nodes[node].goal_inputs():
-            continue
-        function, shape = inputs[node][field], nodes[node].boundary_input_spec()[field].shape
+        function = inputs.get(node, {}).get(field)
+        if function is None or source.wrong("inputs", name) or not nodes[node].goal_inputs():
+            continue  # told already, or free to go anywhere
+        shape = nodes[node].boundary_input_spec()[field].shape
         taken = table.extremes(shape)
         if isinstance(function, Samples):
             taken = {"file": np.asarray(function.samples)}

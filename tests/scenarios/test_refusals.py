@@ -510,6 +510,7 @@ def test_a_csv_file_that_does_not_serve_is_told(write, tmp_path, content, column
     assert any(f'"rotor.commanded_voltage".{expected}' in problem for problem in found), found
 
 
-def test_an_input_of_a_node_that_is_spelt_otherwise_is_told_and_ends_there(write):
-    found = problems(write(replace={"[nodes.rotor]": "[nodes.otor]"}))
-    assert_only(found, 'motor.toml:15: inputs."rotor.commanded_voltage"')
+def test_nothing_follows_from_a_node_of_which_only_an_effect_is_left(write):
+    effect = "\n[nodes.rotor.gear]\nratio = 2.0\n"
+    found = problems(write(replace={"[nodes.rotor]": "[nodes.otor]"}, add=effect))
+    assert all("nodes.rotor" in problem for problem in found)

@@ -375,9 +375,9 @@ def _row(p: Program, x: Lowered, k: Any) -> Lowered:
         row = x[k]
         return row if isinstance(row, np.ndarray) else _scalar(x, row)
     size = int(np.prod(shape, dtype=np.int64))
-    first = p.e._integer("mul", k, size, "i64")
+    first = p.e.integer("mul", k, size, "i64")
     if size <= 256:
-        flat = [p.e.load(x, p.e._integer("add", first, j, "i64")) for j in range(size)]
+        flat = [p.e.load(x, p.e.integer("add", first, j, "i64")) for j in range(size)]
         return registers(flat, shape)
     scale = p.e.lanes if x.kind == "lanes" else 1
     stored = type_of(x.dtype)
@@ -395,14 +395,14 @@ def _scalar(like: np.ndarray, x: Any) -> np.ndarray:
 def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
     """memory[k] = x"""
     size = int(np.prod(memory.shape[1:], dtype=np.int64))
-    first = p.e._integer("mul", k, size, "i64")
+    first = p.e.integer("mul", k, size, "i64")
     if isinstance(x, Memory):
         p.each(
-            size, lambda j: p.e.store(memory, p.e._integer("add", first, j, "i64"), p.e.load(x, j))
+            size, lambda j: p.e.store(memory, p.e.integer("add", first, j, "i64"), p.e.load(x, j))
         )
     else:
         for j, element in enumerate(_elements(x)):
-            p.e.store(memory, p.e._integer("add", first, j, "i64"), element)
+            p.e.store(memory, p.e.integer("add", first, j, "i64"), element)
 
 
 def _varies(x: Lowered) -> bool:

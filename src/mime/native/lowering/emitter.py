@@ -88,11 +88,7 @@ class Emitter:
 
     def op(self, code: str, type_: str, *operands: Any, result: str | None = None) -> Value:
         """An instruction of operands of one type, written `code type a, b`, unless it is known."""
-        key = (
-            code,
-            type_,
-            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
-        )
+        key = value_key(code, type_, operands)
         for scope in reversed(self.scopes):
             if key in scope:
                 return scope[key]
@@ -104,11 +100,7 @@ class Emitter:
 
     def intrinsic(self, name: str, type_: str, *operands: Any) -> Value:
         """`llvm.name` of operands of one type."""
-        key = (
-            name,
-            type_,
-            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
-        )
+        key = value_key(name, type_, operands)
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -121,11 +113,7 @@ class Emitter:
 
     def elementary(self, name: str, type_: str, *operands: Any) -> Value:
         """An elementary function of `mime.native.elementary`; it works on lanes."""
-        key = (
-            name,
-            type_,
-            *(x.name if isinstance(x, Value) else constant_key(x) for x in operands),
-        )
+        key = value_key(name, type_, operands)
         if (found := self._known(key)) is not None:
             return found
         varying = any(isinstance(x, Value) and x.varying for x in operands)
@@ -155,7 +143,7 @@ class Emitter:
 
     def add(self, x: Any, y: Any, type_: str) -> Any:
         if type_ not in _FLOATS:
-            return self._integer("add", x, y, type_)
+            return self.integer("add", x, y, type_)
         if not isinstance(x, Value):
             if not isinstance(y, Value):
                 return rounded(x + y, type_)
@@ -171,7 +159,7 @@ class Emitter:
 
     def sub(self, x: Any, y: Any, type_: str) -> Any:
         if type_ not in _FLOATS:
-            return self._integer("sub", x, y, type_)
+            return self.integer("sub", x, y, type_)
         if not isinstance(y, Value):
             if not isinstance(x, Value):
                 return rounded(x - y, type_)
@@ -192,7 +180,7 @@ class Emitter:
 
     def mul(self, x: Any, y: Any, type_: str) -> Any:
         if type_ not in _FLOATS:
-            return self._integer("mul", x, y, type_)
+            return self.integer("mul", x, y, type_)
         if not isinstance(x, Value):
             if not isinstance(y, Value):
                 return rounded(x * y, type_)
@@ -221,7 +209,7 @@ class Emitter:
             return x
         return self.op("fdiv", type_, x, y)
 
-    def _integer(self, code: str, x: Any, y: Any, type_: str) -> Any:
+    def integer(self, code: str, x: Any, y: Any, type_: str) -> Any:
         if not isinstance(x, Value) and not isinstance(y, Value):
             a, b = int(x), int(y)
             return wrapped(a + b if code == "add" else a - b if code == "sub" else a * b, type_)
@@ -468,6 +456,12 @@ class Module:
         elementary, declared = elementary_text(wanted, self.lanes, self.fma)
         mine = [text for name, text in self._declared.items() if name not in declared]
         return "\n".join([*tables, *mine, elementary, *self.functions])
+
+
+def value_key(code: str, type_: str, operands: Sequence[Any]) -> tuple[Any, ...]:
+    """What tells one operation from another."""
+    named = [x.name if isinstance(x, Value) else constant_key(x) for x in operands]
+    return (code, type_, *named)
 
 
 def constant_key(x: Any) -> Any:

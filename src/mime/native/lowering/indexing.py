@@ -48,7 +48,7 @@ def _flat(e: Emitter, coordinates: Sequence[Any], shape: Sequence[int]) -> Any:
     """Σ coordinate × stride"""
     total: Any = 0
     for x, size in zip(coordinates, shape, strict=True):
-        total = e._integer("add", e._integer("mul", total, size, "i64"), x, "i64")
+        total = e.integer("add", e.integer("mul", total, size, "i64"), x, "i64")
     return total
 
 
@@ -74,13 +74,13 @@ def _dynamic_slice(
     base = _flat(p.e, starts, memory.shape)
     offsets = _offsets(memory.shape, sizes)
     if offsets.size <= 256:
-        add = p.e._integer
+        add = p.e.integer
         flat = [p.e.load(memory, add("add", base, int(k), "i64")) for k in offsets]
         return [registers(flat, sizes)]
     result = homes.get(eqn.outvars[0]) or p.e.allocate(sizes, memory.dtype)
     table = p.e.module.table(offsets)
     p.each(offsets.size, lambda k: p.e.store(
-        result, k, p.e.load(memory, p.e._integer("add", base, p.e.load(table, k), "i64"))
+        result, k, p.e.load(memory, p.e.integer("add", base, p.e.load(table, k), "i64"))
     ))  # fmt: skip
     return [result]
 
@@ -112,11 +112,11 @@ def _dynamic_update_slice(
     if isinstance(update, Memory) or offsets.size > 256:
         source, table = p.in_memory(update, dtype), p.e.module.table(offsets)
         p.each(offsets.size, lambda k: p.e.store(
-            memory, p.e._integer("add", base, p.e.load(table, k), "i64"), p.e.load(source, k)
+            memory, p.e.integer("add", base, p.e.load(table, k), "i64"), p.e.load(source, k)
         ))  # fmt: skip
     else:
         for k, element in zip(offsets, as_objects(update).ravel().tolist(), strict=True):
-            p.e.store(memory, p.e._integer("add", base, int(k), "i64"), element)
+            p.e.store(memory, p.e.integer("add", base, int(k), "i64"), element)
     return [memory]
 
 
@@ -171,7 +171,7 @@ def _gather(
         start, within = starts_of[batch]
         coordinates = list(start)
         for a, k in zip(offset_axes, (place[i] for i in d.offset_dims), strict=True):
-            coordinates[a] = p.e._integer("add", coordinates[a], k, "i64")
+            coordinates[a] = p.e.integer("add", coordinates[a], k, "i64")
         value = read(_flat(p.e, coordinates, shape))
         if fills and within is not True:
             value = p.e.select(within, value, _filling(eqn, out.dtype), type_of(out.dtype))
@@ -274,7 +274,7 @@ def _scatter(join: str | None) -> Callable[..., list[Lowered]]:
             ):
                 coordinates[axis] = batch[source]
             for a, k in zip(window_axes, d.update_window_dims, strict=True):
-                coordinates[a] = p.e._integer("add", coordinates[a], place[k], "i64")
+                coordinates[a] = p.e.integer("add", coordinates[a], place[k], "i64")
             if within is False:
                 continue
             where, new = _flat(p.e, coordinates, shape), updates[place]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mime.native.lowering.program import LARGE, Program
-from mime.native.lowering.reductions import _JOINS, _joiner, _start
+from mime.native.lowering.reductions import JOINS, joiner, neutral
 from mime.native.lowering.values import MOST_IN_REGISTERS, Lowered, Memory, Value, registers
 
 
@@ -21,7 +21,7 @@ def _places(shape: tuple[int, ...], axes: list[int]) -> np.ndarray:
 
 
 def _sum(p: Program, k: Any, first: Any) -> Any:
-    return p.e._integer("add", first, k, "i64")
+    return p.e.integer("add", first, k, "i64")
 
 
 def _each_result(p: Program, out: Any, home: Memory | None, value: Any) -> Lowered:
@@ -37,10 +37,10 @@ def _each_result(p: Program, out: Any, home: Memory | None, value: Any) -> Lower
 def _reduction(p: Program, eqn: Any, home: Memory | None, x: Memory) -> Lowered:
     axes = list(eqn.params["axes"])
     rest = [a for a in range(len(x.shape)) if a not in axes]
-    outer, inner = p._looked_up(_places(x.shape, rest)), _places(x.shape, axes)
-    along, join = p._looked_up(inner), _joiner(p.e, eqn, _JOINS[eqn.primitive.name])
+    outer, inner = p.looked_up(_places(x.shape, rest)), _places(x.shape, axes)
+    along, join = p.looked_up(inner), joiner(p.e, eqn, JOINS[eqn.primitive.name])
     dtype = eqn.invars[0].aval.dtype
-    start = _start(_JOINS[eqn.primitive.name], dtype)
+    start = neutral(JOINS[eqn.primitive.name], dtype)
 
     def value(k: Any) -> Value:
         first = outer(k)
@@ -63,9 +63,9 @@ def _dot(p: Program, eqn: Any, home: Memory | None, a: Memory, b: Memory) -> Low
     rows, columns = _places(a.shape, free_a), _places(b.shape, free_b)
     of_a = (batch_a[:, None, None] + rows[None, :, None] + 0 * columns).ravel()
     of_b = (batch_b[:, None, None] + 0 * rows[None, :, None] + columns).ravel()
-    first_a, first_b = p._looked_up(of_a), p._looked_up(of_b)
+    first_a, first_b = p.looked_up(of_a), p.looked_up(of_b)
     inner_a, inner_b = _places(a.shape, list(ka)), _places(b.shape, list(kb))
-    along_a, along_b = p._looked_up(inner_a), p._looked_up(inner_b)
+    along_a, along_b = p.looked_up(inner_a), p.looked_up(inner_b)
     type_ = {"float64": "double", "float32": "float"}[np.dtype(out.dtype).name]
 
     def value(k: Any) -> Value:
@@ -81,5 +81,5 @@ def _dot(p: Program, eqn: Any, home: Memory | None, a: Memory, b: Memory) -> Low
     return _each_result(p, out, home, value)
 
 
-LARGE.update({name: _reduction for name in _JOINS if name.startswith("reduce")})
+LARGE.update({name: _reduction for name in JOINS if name.startswith("reduce")})
 LARGE["dot_general"] = _dot

@@ -278,10 +278,10 @@ class Program:
         self, result: Memory, places: np.ndarray, source: Memory, indices: np.ndarray
     ) -> None:
         """result[places] = source[indices]"""
-        to, at = (self._looked_up(flat) for flat in (places, indices))
+        to, at = (self.looked_up(flat) for flat in (places, indices))
         self.each(places.size, lambda k: self.e.store(result, to(k), self.e.load(source, at(k))))
 
-    def _looked_up(self, flat: np.ndarray) -> Callable[[Any], Any]:
+    def looked_up(self, flat: np.ndarray) -> Callable[[Any], Any]:
         """flat[k]: by a table, unless it counts."""
         if np.array_equal(flat, np.arange(flat.size)):
             return lambda k: k

@@ -10,7 +10,7 @@ from mime.native.lowering.elementwise import ELEMENTS
 from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.values import Unsupported, Value, as_objects, registers, type_of
 
-_JOINS = {
+JOINS = {
     "reduce_sum": "add",
     "reduce_prod": "mul",
     "reduce_max": "max",
@@ -25,7 +25,7 @@ _JOINS = {
 }
 
 
-def _start(join: str, dtype: Any) -> Any:
+def neutral(join: str, dtype: Any) -> Any:
     """What joins to anything and leaves it as it is."""
     kind = np.dtype(dtype).kind
     if join in ("max", "min"):
@@ -39,7 +39,8 @@ def _start(join: str, dtype: Any) -> Any:
     return bool(plain) if kind == "b" else float(plain) if kind == "f" else plain
 
 
-def _joiner(e: Emitter, eqn: Any, join: str) -> Callable[[Any, Any], Any]:
+def joiner(e: Emitter, eqn: Any, join: str) -> Callable[[Any, Any], Any]:
+    """How two elements become one."""
     type_ = type_of(eqn.invars[0].aval.dtype)
     rule, numbers = (
         ELEMENTS[join],
@@ -56,7 +57,7 @@ def _joiner(e: Emitter, eqn: Any, join: str) -> Callable[[Any, Any], Any]:
 
 def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     """Join along axes, from the first element to the last."""
-    join = _JOINS[eqn.primitive.name]
+    join = JOINS[eqn.primitive.name]
     axes = eqn.params["axes"]
     if x.dtype != object:
         folded: Any = {
@@ -68,10 +69,10 @@ def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     shape = eqn.outvars[0].aval.shape
     count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
     if x.size == 0:
-        start = _start(join, eqn.invars[0].aval.dtype)
+        start = neutral(join, eqn.invars[0].aval.dtype)
         return np.full(shape, start, eqn.outvars[0].aval.dtype)
     rows = np.moveaxis(as_objects(x), axes, range(len(axes))).reshape(count, -1)
-    joined = _joiner(e, eqn, join)
+    joined = joiner(e, eqn, join)
     results = []
     for k in range(rows.shape[1]):
         total = rows[0, k]
@@ -83,9 +84,9 @@ def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
 
 def lower_cumulative(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
     """Join all before and with each element along one axis."""
-    if eqn.primitive.name not in _JOINS:
+    if eqn.primitive.name not in JOINS:
         raise Unsupported(eqn.primitive.name)
-    joined = _joiner(e, eqn, _JOINS[eqn.primitive.name])
+    joined = joiner(e, eqn, JOINS[eqn.primitive.name])
     axis, back = eqn.params["axis"], eqn.params["reverse"]
     rows = np.moveaxis(as_objects(x), axis, 0).copy()
     flat = rows.reshape(rows.shape[0], -1)
@@ -160,7 +161,7 @@ def lower_arg_extreme(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
 
 
 REDUCTIONS: dict[str, Any] = {
-    **{name: lower_reduction for name in _JOINS if name.startswith("reduce")},
+    **{name: lower_reduction for name in JOINS if name.startswith("reduce")},
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin"), lower_cumulative),
     "dot_general": lower_dot,
     "argmax": lower_arg_extreme,

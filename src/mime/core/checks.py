@@ -1,5 +1,6 @@
 """The checks of a graph: its wiring, or everything that is wrong with it."""
 
+import heapq
 from collections.abc import Iterable, Mapping
 
 import jax
@@ -141,10 +142,14 @@ def _sources(
 ) -> list[Problem]:
     """A replacive input has one source at most."""
     problems = []
+    sources: dict[tuple[str, str], list[str]] = {}
+    for edge in edges:
+        sources.setdefault((edge.target, edge.target_field), []).append(str(edge))
+    for given in external:
+        sources.setdefault(given, []).append("an external input")
     for node, spec in inputs.items():
         for field, entry in spec.items():
-            found = [str(e) for e in edges if (e.target, e.target_field) == (node, field)]
-            found += ["an external input"] * ((node, field) in external)
+            found = sources.get((node, field), [])
             if entry.coupling == "replacive" and len(found) > 1:
                 message = f"is replacive and has {len(found)} sources ({'; '.join(found)})"
                 place, label = ("input", node, field), f"{node}.{field}"
@@ -200,9 +205,20 @@ def _schedule(
             hint = "Set `delay` to read that of the step before"
             problems.append(Problem(("edge", edge), message, hint, "undeclared cycle:"))
     order: list[Stage] = []
-    while ready := [s for s in waits_for if s not in order and set(waits_for[s]) <= set(order)]:
-        order.append(min(ready, key=lambda stage: key[stage]))
-    rest = [stage for stage in waits_for if stage not in order]
+    by_key = {key[stage]: stage for stage in waits_for}
+    missing = {stage: len(sources) for stage, sources in waits_for.items()}
+    ready = sorted(key[stage] for stage, count in missing.items() if count == 0)
+    followers: dict[Stage, list[Stage]] = {stage: [] for stage in waits_for}
+    for stage, sources in waits_for.items():
+        for source in sources:
+            followers[source].append(stage)
+    while ready:  # a heap: the first by name of those that wait for nothing any more
+        order.append(stage := by_key[heapq.heappop(ready)])
+        for follower in followers[stage]:
+            missing[follower] -= 1
+            if missing[follower] == 0:
+                heapq.heappush(ready, key[follower])
+    rest = [stage for stage, count in missing.items() if count > 0]
     if rest:
         problems.append(_spell_cycle(rest, waits_for, key))
     return tuple(order), problems

@@ -1,5 +1,6 @@
 """One step of a graph, traced: the schedule, the gathering of inputs, rates and coupling groups."""
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -100,8 +101,9 @@ class _Step:
         def fire() -> tuple[dict[str, State], dict[str, State]]:
             after: dict[str, State] = {}
             fluxes: dict[str, State] = {}
+            now = ChainMap(fluxes, earlier)
             for name in names:
-                given = self._gather(name, earlier | fluxes)
+                given = self._gather(name, now)
                 after[name], fluxes[name] = _fire(self.elements[name], start[name], given)
             return after, fluxes
 

@@ -1,13 +1,17 @@
 """The wiring of a graph: which value reaches which input, in which order, at which rate."""
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from mime._text import quoted
 from mime.core.node import Node
 from mime.core.problem import ParameterError, Problem
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,24 +137,40 @@ class Wiring:
 
     def period(self, node: str) -> int:
         """Steps from one firing of the node to the next."""
-        return dict(self.periods)[node]
+        return self._period_of[node]
+
+    @cached_property
+    def _period_of(self) -> dict[str, int]:
+        return dict(self.periods)
+
+    @cached_property
+    def _edges_by_target(self) -> dict[str, tuple[Edge, ...]]:
+        return _grouped((edge.target, edge) for edge in self.edges)
+
+    @cached_property
+    def _held_by_source(self) -> dict[str, tuple[str, ...]]:
+        """Fluxes of delayed and of coupled edges."""
+        coupled = {edge for group in self.groups for edge in self.inner_edges(group)}
+        kept = [edge for edge in self.edges if edge.delay or edge in coupled]
+        return _grouped((edge.source, edge.source_field) for edge in kept)
 
     def firings(self) -> list[CouplingGroup | tuple[str, ...]]:
         """The schedule, with neighbours of one rate joined: what fires together."""
         found: list[CouplingGroup | tuple[str, ...]] = []
-        for stage in self.schedule:
-            last = found[-1] if found else None
-            if isinstance(stage, CouplingGroup):
-                found.append(stage)
-            elif isinstance(last, tuple) and self.period(last[0]) == self.period(stage):
-                found[-1] = (*last, stage)
+        for period, stages in itertools.groupby(self.schedule, self._rate):
+            if period is None:
+                found.extend(stage for stage in stages if isinstance(stage, CouplingGroup))
             else:
-                found.append((stage,))
+                found.append(tuple(stage for stage in stages if isinstance(stage, str)))
         return found
+
+    def _rate(self, stage: Stage) -> int | None:
+        """The period of a node; None for a group."""
+        return self.period(stage) if isinstance(stage, str) else None
 
     def edges_into(self, node: str) -> tuple[Edge, ...]:
         """The edges that end at a node."""
-        return tuple(edge for edge in self.edges if edge.target == node)
+        return self._edges_by_target.get(node, ())
 
     def inner_edges(self, group: CouplingGroup) -> tuple[Edge, ...]:
         """The same-step edges that a group iterates on."""
@@ -164,13 +184,11 @@ class Wiring:
         """Fluxes that outlive a step: of a slow node, of a delayed edge, of a coupled edge."""
         if self.period(node.name) > 1:
             return tuple(sorted(node.boundary_flux_spec()))
-        coupled = {edge for group in self.groups for edge in self.inner_edges(group)}
-        return tuple(
-            sorted(
-                {
-                    edge.source_field
-                    for edge in self.edges
-                    if edge.source == node.name and (edge.delay or edge in coupled)
-                }
-            )
-        )
+        return tuple(sorted(set(self._held_by_source.get(node.name, ()))))
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
+    found: dict[str, list[T]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return {name: tuple(values) for name, values in found.items()}

@@ -33,20 +33,34 @@ def at_risk(signals: Signals) -> Callable[[SimulationState, Any], Any]:
     )
 
 
-def poison(values: Any) -> Array:
+def poison(*values: Any) -> Array:
     """What a loop adds up in every step, over all values x:
 
         sum of x - x  =  0 where all is finite, else NaN, which no later addition heals.
 
-    That is two additions per value, and no comparison.
+    That is two additions per value, and no comparison. Values by node are added up by a function
+    that all nodes with such values share.
     """
+    by_node: dict[str, dict[int, Any]] = {}
+    for part in values:
+        for node, its in part.items() if isinstance(part, Mapping) else [("", part)]:
+            leaves = [jnp.asarray(x) for x in jax.tree.leaves(its)]
+            floating = {id(x): x for x in leaves if jnp.issubdtype(x.dtype, jnp.floating)}
+            by_node.setdefault(node, {}).update(floating)  # what is named twice is added once
     total = jnp.zeros(())
-    for leaf in jax.tree.leaves(values):
-        x = jnp.asarray(leaf)
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            zero = jax.lax.sub(x, x)
-            zero = jax.lax.reduce_sum(zero, tuple(range(x.ndim))) if x.ndim else zero
-            total = jax.lax.add(total, jax.lax.convert_element_type(zero, total.dtype))
+    for found in by_node.values():
+        if found:
+            total = jax.lax.add(total, _poison(list(found.values())).astype(total.dtype))
+    return total
+
+
+@jax.jit
+def _poison(values: list[Array]) -> Array:
+    total = jnp.zeros((), values[0].dtype)
+    for x in values:
+        zero = jax.lax.sub(x, x)
+        zero = jax.lax.reduce_sum(zero, tuple(range(x.ndim))) if x.ndim else zero
+        total = jax.lax.add(total, zero.astype(total.dtype))
     return total
 
 

@@ -1,10 +1,12 @@
 """The loop that `run` and `run_batch` repeat: some samples, as one compiled program."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from mime.core.program import Step
@@ -33,8 +35,8 @@ class Buffer(NamedTuple):
     """The stride is 1, and the fluxes of each step are at hand."""
 
 
-Poison = Callable[[Any], Array]
-"""0 where all values of a pytree are finite, else NaN."""
+Poison = Callable[..., Array]
+"""0 where all values of some pytrees are finite, else NaN."""
 
 
 def run_chunk(
@@ -56,15 +58,16 @@ def run_chunk(
     def watched(state: SimulationState) -> StepResult:
         return recorder.watch(step(state))
 
+    @partial(jax.jit, inline=True)  # its trace is kept: it is asked for its shape, and then used
     def sample_after(state: SimulationState, sum_: Array) -> tuple[SimulationState, Array, Outputs]:
         if buffer.every_step:
             state, fluxes, given = watched(state)
             outputs = recorder.of_step(state, fluxes, given)
-            return state, sum_ + poison((at_risk(state, given), outputs)), outputs
+            return state, sum_ + poison(*at_risk(state, given), outputs), outputs
 
         def between(_: Array, carry: Any) -> Any:
             result = watched(carry[0])
-            bad = poison(at_risk(result[0], result[2]))
+            bad = poison(*at_risk(result[0], result[2]))
             return *recorder.keep(result), carry[2] + bad
 
         empty = recorder.no_inputs(step, state)
@@ -76,11 +79,18 @@ def run_chunk(
         index: Array, carry: tuple[SimulationState, Array, Outputs]
     ) -> tuple[SimulationState, Array, Outputs]:
         state, sum_, outputs = sample_after(*carry[:2])
-        put, row = jax.lax.dynamic_update_index_in_dim, samples.first + index
-        return state, sum_, jax.tree.map(lambda buf, x: put(buf, x, row, 0), carry[2], outputs)
+        row = samples.first + index
+        return state, sum_, jax.tree.map(lambda buf, x: _put(buf, x, row), carry[2], outputs)
 
     start = jnp.zeros(())
     shapes = jax.eval_shape(lambda *carry: sample_after(*carry)[2], state, start)
     buffers = jax.tree.map(lambda x: jax.lax.empty((buffer.capacity, *x.shape), x.dtype), shapes)
     state, sum_, outputs = jax.lax.fori_loop(0, samples.records, body, (state, start, buffers))
     return state, outputs, sum_ == 0
+
+
+def _put(buffer: Array, x: Array, row: Array) -> Array:
+    start: list[Any] = [row, *[np.int32(0)] * x.ndim]
+    return jax.lax.dynamic_update_slice(
+        buffer, jnp.expand_dims(x, 0), start, allow_negative_indices=False
+    )

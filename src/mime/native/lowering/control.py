@@ -4,6 +4,7 @@ What all members share decides with a branch of the processor. Where members dif
 what any of them needs, and each lane keeps what is its own.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mime.native.lowering.program import STRUCTURED, Program
+from mime.native.lowering.tables import fill_all, rows_together
 from mime.native.lowering.values import (
     MOST_CARRIED,
     Lowered,
@@ -82,7 +84,8 @@ def _scan(
         at = e.op("sub", "i64", length - 1, index)
     rows_in = [_row(p, x, at) for x in tables]
     private = [*([False] * consts), *([True] * carries), *([False] * len(xs))]
-    results = p.run(body, closed.consts, [*given, *values, *rows_in], private)
+    with rows_together(p, False):
+        results = p.run(body, closed.consts, [*given, *values, *rows_in], private)
     for memory, y in zip(places, results[carries:], strict=True):
         _put_row(p, memory, at, y)
     carry_.settle(results[:carries])
@@ -120,7 +123,7 @@ def _while(
     e.branch_if(e.any(mask), inside, after)
     e.begin(inside)
     private = [*([False] * n_body), *([not differs] * len(values))]
-    with _only(p, mask if differs else True):
+    with _only(p, mask if differs else True), rows_together(p, p.in_workspace and not differs):
         results = p.run(body.jaxpr, body.consts, [*of_body, *values], private)
     if differs:
         results = [
@@ -155,21 +158,25 @@ class Carry:
     ):
         self.p, self.start, self.kept, self.varies = p, list(start), kept, varies
         self.outvars = outvars[: len(start)]
+        copies = []
         for k, (x, var) in enumerate(zip(start, self.outvars, strict=True)):
             if kept[k]:
                 continue
-            if x.size > MOST_CARRIED or (isinstance(x, Memory) and x.size > 16):
+            many = p.in_workspace and isinstance(x, Memory)
+            if x.size > MOST_CARRIED or (isinstance(x, Memory) and x.size > 16) or many:
                 place: Lowered
                 if var in homes:
                     place = p.in_memory(x, var.aval.dtype, homes[var])
-                elif p.may_change(x, last[k]):
+                elif p.may_change(x, last[k]) and _varies(x) == varies[k]:
                     place = x
                 else:
-                    place = p.e.allocate(var.aval.shape, var.aval.dtype)
-                    p.fill(place, x)
+                    varying = varies[k] or not p.in_workspace
+                    place = p.e.allocate(var.aval.shape, var.aval.dtype, varying)
+                    copies.append((place, x))
                 self.start[k] = place
             else:
                 self.start[k] = p.in_registers(x)
+        fill_all(p, copies)
         # Operands of the phis, spread over the lanes before the loop where that is needed.
         self.entries = [
             []
@@ -216,14 +223,16 @@ class Carry:
     def settle(self, results: Sequence[Lowered]) -> None:
         """Bring the results of a pass to where the next one looks for them."""
         self.results: list[Lowered] = []
+        copies = []
         for x, place, same in zip(self.apart(results), self.start, self.kept, strict=True):
             if same:
                 self.results.append(place)
             elif isinstance(place, Memory):
-                self.p.fill(place, x)
+                copies.append((place, x))
                 self.results.append(place)
             else:
                 self.results.append(self.p.in_registers(x))
+        fill_all(self.p, copies)
         self.operands = [
             [
                 self.p.e.operand(self._as(phi, value), phi.type, phi.varying)
@@ -299,7 +308,7 @@ def _cond(
         e.branch_if(e.any(mask), inside, after)
         e.begin(inside)
         e.enter()
-        with _only(p, mask):
+        with _only(p, mask), rows_together(p, False):
             found = p.run(branch.jaxpr, branch.consts, args)
         flat = []
         for x, place, v in zip(found, places, eqn.outvars, strict=True):
@@ -374,7 +383,7 @@ def _row(p: Program, x: Lowered, k: Any) -> Lowered:
     if not isinstance(x, Memory):
         row = x[k]
         return row if isinstance(row, np.ndarray) else _scalar(x, row)
-    size = int(np.prod(shape, dtype=np.int64))
+    size = math.prod(shape)
     first = p.e.integer("mul", k, size, "i64")
     if size <= 256:
         flat = [p.e.load(x, p.e.integer("add", first, j, "i64")) for j in range(size)]
@@ -394,7 +403,7 @@ def _scalar(like: np.ndarray, x: Any) -> np.ndarray:
 
 def _put_row(p: Program, memory: Memory, k: Any, x: Lowered) -> None:
     """memory[k] = x"""
-    size = int(np.prod(memory.shape[1:], dtype=np.int64))
+    size = math.prod(memory.shape[1:])
     first = p.e.integer("mul", k, size, "i64")
     if isinstance(x, Memory):
         p.each(
@@ -427,7 +436,7 @@ def size_of(jaxpr: Any) -> int:
 
 
 def _size(v: Any) -> int:
-    return int(np.prod(v.aval.shape, dtype=np.int64))
+    return math.prod(v.aval.shape)
 
 
 def _linear_solve(

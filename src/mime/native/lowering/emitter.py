@@ -8,7 +8,7 @@ seen here then; it is seen where it arose.)
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from mime.native.lowering.elementary_text import elementary_text, function_name
 from mime.native.lowering.values import TYPES, Memory, Value, type_of
 
 _SIZES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
+ALIGNED = 64
+"""Bytes of which the workspace's address is a multiple."""
 _FLOATS = ("double", "float")
 
 
@@ -29,6 +31,9 @@ class Emitter:
         self.block = "entry"
         self.scopes: list[dict[Any, Any]] = [{}]
         self.prologue: list[str] = []
+        self.offsets = module.offsets
+        self.recipes: dict[str, Callable[[], str]] = {}
+        """Pointers that are formed where they are used: thousands would not fit into registers."""
         self.operations = 0
         self._count = 0
 
@@ -281,7 +286,7 @@ class Emitter:
             value = self._load_one(memory.pointers[0], index, stored)
         elif memory.kind == "lanes" and not varying_index:
             address = self.address(memory.pointers[0], index, stored, scale=self.lanes)
-            align = _SIZES[stored] * self.lanes
+            align = min(_SIZES[stored] * self.lanes, ALIGNED)
             vector = self.type(stored, True)
             value = self.emit(f"load {vector}, ptr {address}, align {align}", stored, True)
         else:
@@ -314,6 +319,9 @@ class Emitter:
         """The address of an element; `scale` elements lie between two, the first `shift` away."""
         if not isinstance(index, Value):
             flat = int(index) * scale + shift
+            if pointer in self.offsets:
+                return self._in_workspace(self.offsets[pointer] + flat * _SIZES[type_])
+            pointer = self.pointer(pointer)
             if flat == 0:
                 return pointer
             text = f"i64 {flat}"
@@ -322,11 +330,32 @@ class Emitter:
             if shift:
                 flat_index = self.op("add", "i64", flat_index, shift)
             text = f"i64 {flat_index.name}"
+            pointer = self.pointer(pointer)
         key = ("address", pointer, type_, text)
         if (found := self._known(key)) is None:
             found = self._keep(
                 key, self.emit(f"getelementptr {type_}, ptr {pointer}, {text}", "ptr", False)
             )
+        return found.name
+
+    def pointer(self, name: str) -> str:
+        """A pointer as an operand: formed here if that is how it is to be had."""
+        if name in self.offsets:
+            return self._in_workspace(self.offsets[name])
+        if name not in self.recipes:
+            return name
+        key = ("pointer", name)
+        if (found := self._known(key)) is None:
+            found = self._keep(key, self.recipes[name]())
+        return found
+
+    def _in_workspace(self, offset: int) -> str:
+        if offset == 0:
+            return "%workspace"
+        key = ("workspace", offset)
+        if (found := self._known(key)) is None:
+            text = f"getelementptr i8, ptr %workspace, i64 {offset}"
+            found = self._keep(key, self.emit(text, "ptr", False))
         return found.name
 
     def store(self, memory: Memory, index: Any, x: Any) -> None:
@@ -340,7 +369,8 @@ class Emitter:
         self.operations += 1
         if memory.kind == "lanes" and not varying_index:
             address = self.address(memory.pointers[0], index, stored, scale=self.lanes)
-            vector, align = self.type(stored, True), _SIZES[stored] * self.lanes
+            vector = self.type(stored, True)
+            align = min(_SIZES[stored] * self.lanes, ALIGNED)
             value = self.operand(x, stored, True)
             self.lines.append(f"store {vector} {value}, ptr {address}, align {align}")
             return
@@ -364,11 +394,21 @@ class Emitter:
             value = self.lane(x, lane, stored)
             self.lines.append(f"store {stored} {value}, ptr {address}, align {_SIZES[stored]}")
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any) -> Memory:
+    def allocate(self, shape: tuple[int, ...], dtype: Any, varying: bool = True) -> Memory:
         """A new array in the workspace, with the lanes of an element side by side."""
-        pointer, offset = self.fresh("w"), self.module.allocate(shape, dtype)
-        self.prologue.append(f"{pointer} = getelementptr i8, ptr %workspace, i64 {offset}")
-        return Memory((pointer,), "lanes", tuple(shape), np.dtype(dtype), True)
+        offset = self.module.allocate(shape, dtype, self.lanes if varying else 1)
+        return self.at(offset, shape, dtype, varying)
+
+    def offset(self, memory: Memory) -> int:
+        """Where in the workspace an array begins, in bytes."""
+        return self.offsets[memory.pointers[0]]
+
+    def at(self, offset: int, shape: tuple[int, ...], dtype: Any, varying: bool) -> Memory:
+        """The array that lies at an offset of the workspace."""
+        name = f"%workspace.{offset}"
+        self.offsets[name] = offset
+        kind = "lanes" if varying else "plain"
+        return Memory((name,), kind, tuple(shape), np.dtype(dtype), True)
 
     # --- blocks ---------------------------------------------------------------------------------
 
@@ -417,6 +457,8 @@ class Module:
         self._elementary: dict[tuple[str, int], None] = {}
         self.functions: list[str] = []
         self.workspace = 0
+        self.offsets: dict[str, int] = {}
+        """Where in the workspace each of its arrays begins, in bytes."""
 
     def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
         if name not in self._declared:
@@ -443,10 +485,11 @@ class Module:
             self._tables[key] = name, text
         return Memory((self._tables[key][0],), "shared", array.shape, array.dtype)
 
-    def allocate(self, shape: tuple[int, ...], dtype: Any) -> int:
-        """Room in the workspace for an array with all its lanes: the offset in bytes."""
-        size = int(np.prod(shape, dtype=np.int64)) * _SIZES[type_of(dtype)] * self.lanes
-        offset, self.workspace = self.workspace, self.workspace + -(-size // 64) * 64
+    def allocate(self, shape: tuple[int, ...], dtype: Any, lanes: int) -> int:
+        """Room in the workspace for an array with its lanes: the offset in bytes."""
+        element = _SIZES[type_of(dtype)] * lanes
+        offset = -(-self.workspace // element) * element
+        self.workspace = offset + math.prod(shape) * element
         return offset
 
     def text(self) -> str:

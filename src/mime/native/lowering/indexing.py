@@ -1,5 +1,6 @@
 """Elements at places that may be known only when the program runs: slices, gathers, scatters."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from jax.lax import GatherScatterMode
 
 from mime.native.lowering.elementwise import ELEMENTS, convert_element
 from mime.native.lowering.emitter import Emitter
-from mime.native.lowering.program import STRUCTURED, Program
+from mime.native.lowering.program import STRUCTURED, Program, Row
 from mime.native.lowering.values import (
     Lowered,
     Memory,
@@ -88,7 +89,7 @@ def _dynamic_slice(
 def _offsets(shape: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
     """Where the elements of a slice lie behind its first, in row-major order."""
     strides = np.cumprod([1, *reversed(shape[1:])], dtype=np.int64)[::-1][: len(shape)]
-    places = np.indices(sizes).reshape(len(sizes), int(np.prod(sizes, dtype=np.int64)))
+    places = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
     return strides @ places if len(shape) else np.zeros(1, np.int64)
 
 
@@ -109,6 +110,10 @@ def _dynamic_update_slice(
     memory = _writable(p, x, dtype, last[0], homes.get(eqn.outvars[0]))
     base = _flat(p.e, starts, memory.shape)
     offsets = _offsets(memory.shape, sizes)
+    if p.rows is not None and memory.pointers in p.unbounded and p.lies_in_workspace(update):
+        p.rows.append(Row(memory, base, update))
+        p.aliased.add(update.pointers)  # it is read at the end of the pass
+        return [memory]
     if isinstance(update, Memory) or offsets.size > 256:
         source, table = p.in_memory(update, dtype), p.e.module.table(offsets)
         p.each(offsets.size, lambda k: p.e.store(

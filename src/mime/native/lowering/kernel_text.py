@@ -1,7 +1,9 @@
 """The function that computes a block of members after another."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +16,20 @@ from mime.native.lowering.functions import Functions
 from mime.native.lowering.program import CALLS, STRUCTURED, Program
 from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES
-from mime.native.lowering.values import UNBOUNDED, Lowered, Memory, registers, type_of
+from mime.native.lowering.tables import (
+    STRIDES,
+    of_members,
+    put_constants,
+    put_results,
+    take_arguments,
+)
+from mime.native.lowering.values import UNBOUNDED, Lowered, Memory, Value, is_constant
 from mime.native.lowering.varying import Varying
 
 del control, indexing, large  # imported for their rules
 
+MANY_CONSTANTS = 256
+"""Elements of results that are known now, from which on a loop writes them."""
 LOADED = 256
 """Elements of an argument that are loaded at once; a larger one is read where it is used."""
 
@@ -43,52 +54,25 @@ def kernel_text(
     module = Module(lanes, fma)
     e = Emitter(lanes, fma, module)
     jaxpr = closed.jaxpr
-    pointers = [f"%arg{k}" for k in range(len(jaxpr.invars))]
-    results = [f"%result{k}" for k in range(len(jaxpr.outvars))]
-    for source, names in (("args", pointers), ("results", results)):
-        for k, pointer in enumerate(names):
-            e.prologue.append(f"{pointer}.at = getelementptr ptr, ptr %{source}, i64 {k}")
-            e.prologue.append(f"{pointer} = load ptr, ptr {pointer}.at, align 8")
-    args: list[Lowered | None] = [
-        _loaded(e, Memory((pointer,), "shared", v.aval.shape, np.dtype(v.aval.dtype)))
-        if is_shared
-        else None
-        for pointer, v, is_shared in zip(pointers, jaxpr.invars, shared, strict=True)
-    ]
-    count = sum(is_unbounded(v.aval) for v in jaxpr.outvars)
-    e.prologue.append(f"%strides.at = getelementptr ptr, ptr %args, i64 {len(pointers)}")
-    if count:
-        e.prologue.append("%strides = load ptr, ptr %strides.at, align 8")
-    distances = Memory(("%strides",), "shared", (count,), np.dtype(np.int64))
-    strides = [e.load(distances, k).name for k in range(count)]
-    before = e.lines
+    functions = Functions(jaxpr, module)
+    program = Program(e, Varying(), functions, functions.many)
+    arguments = _Arguments(program, jaxpr, shared)
+    e.prologue.append(f"%strides.at = getelementptr ptr, ptr %args, i64 {len(jaxpr.invars)}")
+    e.prologue.append("%strides = load ptr, ptr %strides.at, align 8")
+    arguments.take_shared()
+    results = _Results(program, jaxpr.outvars)
+    before, before_label = e.lines, e.block
     e.lines = []
     e.begin("block")
     e.enter()
     member, line = e.phi("i64", False)
-    places = _members(e, member)
-    args = [
-        x if x is not None else _loaded(e, _of_members(e, pointer, places, v.aval))
-        for x, pointer, v in zip(args, pointers, jaxpr.invars, strict=True)
-    ]
-    loose = iter(strides)
-    outs = [
-        _of_members(e, pointer, places, v.aval, next(loose) if is_unbounded(v.aval) else None, True)
-        for pointer, v in zip(results, jaxpr.outvars, strict=True)
-    ]
-    given = set(jaxpr.invars)
-    named = Counter(v for v in jaxpr.outvars if not isinstance(v, Literal))
-    homes = {
-        v: out
-        for v, out in zip(jaxpr.outvars, outs, strict=True)
-        if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1
-    }
-    program = Program(e, Varying(), Functions(jaxpr, module))
-    found = program.run(jaxpr, closed.consts, args, homes=homes)  # type: ignore[arg-type]
-    for out, x in zip(outs, found, strict=True):
-        program.fill(out, x)
+    program.members = _members(e, member)
+    arguments.take_own()
+    outs = results.arrays()
+    found = program.run(jaxpr, closed.consts, arguments.values, homes=results.homes(outs, jaxpr))
+    results.fill(outs, found)
     following = e.emit(f"add i64 {member.name}, {lanes}", "i64", False)
-    e.complete(member, line, [("%first", "entry"), (following.name, e.block)])
+    e.complete(member, line, [("%first", before_label), (following.name, e.block)])
     e.lines.append(f"%more = icmp slt i64 {following.name}, %last")
     e.lines.append("br i1 %more, label %block, label %exit")
     head = (
@@ -100,8 +84,10 @@ def kernel_text(
     return KernelText(module.text(), module.workspace, e.operations)
 
 
-def _members(e: Emitter, member: Any) -> list[str]:
+def _members(e: Emitter, member: Value) -> list[str]:
     """The number of the member in each lane; lanes beyond the last member repeat it."""
+    if e.lanes == 1:  # there is one member only
+        return ["0"]
     most = e.emit("sub i64 %last, 1", "i64", False)
     places = [member.name]
     for lane in range(1, e.lanes):
@@ -110,35 +96,133 @@ def _members(e: Emitter, member: Any) -> list[str]:
     return places
 
 
+class _Arguments:
+    """The arguments of a kernel: in registers, in memory if they are large; in the workspace, if
+    the whole program is.
+    """
+
+    def __init__(self, p: Program, jaxpr: Any, shared: Sequence[bool]):
+        self.p, self.shared = p, shared
+        self.invars = jaxpr.invars
+        self.used = {v for eqn in jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+        self.used |= {v for v in jaxpr.outvars if not isinstance(v, Literal)}
+        self.values: list[Lowered] = [
+            Memory((), "nothing", v.aval.shape, np.dtype(v.aval.dtype)) for v in self.invars
+        ]
+
+    def take_shared(self) -> None:
+        """What all members share, before the first block."""
+        self._take([k for k, is_shared in enumerate(self.shared) if is_shared], None)
+
+    def take_own(self) -> None:
+        """What is a member's own, in every block."""
+        own = [k for k, is_shared in enumerate(self.shared) if not is_shared]
+        self._take(own, self.p.members)
+
+    def _take(self, numbers: Sequence[int], members: Sequence[str] | None) -> None:
+        numbers = [k for k in numbers if self.invars[k] in self.used]
+        small = {k for k in numbers if _size(self.invars[k].aval) <= LOADED}
+        if self.p.in_workspace:
+            wanted = [(k, self.invars[k].aval) for k in sorted(small)]
+            copies = take_arguments(self.p, wanted, members)
+            for (k, _), copy in zip(wanted, copies, strict=True):
+                self.values[k] = copy
+            numbers = [k for k in numbers if k not in small]
+        for k in numbers:
+            array = self._in_place(k, members)
+            self.values[k] = self.p.in_registers(array) if k in small else array
+
+    def _in_place(self, k: int, members: Sequence[str] | None) -> Memory:
+        e, aval = self.p.e, self.invars[k].aval
+        pointer = _base(e, "args", k)
+        if members is None:
+            return Memory((pointer,), "shared", aval.shape, np.dtype(aval.dtype))
+        lanes = of_members(e, pointer, members, aval.dtype, _size(aval))
+        return Memory(lanes, "members", aval.shape, np.dtype(aval.dtype))
+
+
+class _Results:
+    """Where the results of a kernel go."""
+
+    def __init__(self, p: Program, outvars: Sequence[Any]):
+        self.p, self.avals = p, [v.aval for v in outvars]
+        unbounded = [k for k, aval in enumerate(self.avals) if is_unbounded(aval)]
+        self.strides = {k: stride for stride, k in enumerate(unbounded)}
+        if not p.in_workspace:
+            self.bases = [_base(p.e, "results", k) for k in range(len(outvars))]
+            self.distances = {k: p.e.load(STRIDES, s) for k, s in self.strides.items()}
+
+    def arrays(self) -> list[Memory]:
+        """The results of the members of a block, in memory."""
+        e, members = self.p.e, self.p.members
+        found = []
+        for k, aval in enumerate(self.avals):
+            if self.p.in_workspace:  # formed where they are used, if not by tables
+                pointers = tuple(f"%result{k}.{lane}" for lane in range(len(members)))
+                for lane, pointer in enumerate(pointers):
+                    e.recipes[pointer] = partial(self._formed, k, members[lane])
+            else:
+                distance = self.distances.get(k, _size(aval))
+                pointers = of_members(e, self.bases[k], members, aval.dtype, distance)
+            memory = Memory(pointers, "members", aval.shape, np.dtype(aval.dtype), True)
+            if k in self.strides:
+                self.p.unbounded[pointers] = k, self.strides[k]
+            found.append(memory)
+        return found
+
+    def _formed(self, k: int, member: str) -> str:
+        e, aval = self.p.e, self.avals[k]
+        at = e.emit(f"getelementptr ptr, ptr %results, i64 {k}", "ptr", False)
+        base = e.emit(f"load ptr, ptr {at.name}, align 8", "ptr", False).name
+        distance: Any = _size(aval)
+        if k in self.strides:
+            distance = e.load(STRIDES, self.strides[k])
+        return of_members(e, base, [member], aval.dtype, distance)[0]
+
+    def homes(self, outs: Sequence[Memory], jaxpr: Any) -> dict[Any, Memory]:
+        """Large results, which are made where they shall go."""
+        given = set(jaxpr.invars)
+        named = Counter(v for v in jaxpr.outvars if not isinstance(v, Literal))
+        return {
+            v: out
+            for v, out in zip(jaxpr.outvars, outs, strict=True)
+            if not isinstance(v, Literal) and out.size > LOADED and v not in given and named[v] == 1
+        }
+
+    def fill(self, outs: Sequence[Memory], found: Sequence[Lowered]) -> None:
+        """Write what was found."""
+        in_workspace, constant, others = [], [], []
+        for k, (out, x) in enumerate(zip(outs, found, strict=True)):
+            if self.p.in_workspace and self.p.lies_in_workspace(x):
+                in_workspace.append((k, self.avals[k], x))
+            elif is_constant(x) and x.size <= LOADED:
+                constant.append((k, self.avals[k], x))
+            else:
+                others.append((out, x))
+        if sum(x.size for _, _, x in constant) < MANY_CONSTANTS:
+            others += [(outs[k], x) for k, _, x in constant]
+            constant = []
+        for out, x in others:
+            self.p.fill(out, x)
+        put_results(self.p, in_workspace, self.p.members)
+        put_constants(self.p, constant, self.p.members)
+
+
+def _base(e: Emitter, arrays: str, k: int) -> str:
+    """The pointer to an argument or a result, known before the first block."""
+    pointer = f"%{arrays}.{k}"
+    e.prologue.append(f"{pointer}.at = getelementptr ptr, ptr %{arrays}, i64 {k}")
+    e.prologue.append(f"{pointer} = load ptr, ptr {pointer}.at, align 8")
+    return pointer
+
+
+def _size(aval: Any) -> int:
+    return math.prod(aval.shape)
+
+
 def is_unbounded(aval: Any) -> bool:
     """True for a result of rows without end."""
     return bool(aval.shape) and aval.shape[0] == UNBOUNDED
-
-
-def _of_members(
-    e: Emitter,
-    pointer: str,
-    places: Sequence[str],
-    aval: Any,
-    stride: str | None = None,
-    owned: bool = False,
-) -> Memory:
-    size = stride or int(np.prod(aval.shape, dtype=np.int64))
-    type_ = type_of(aval.dtype)
-    stored = "i8" if type_ == "i1" else type_
-    lanes = []
-    for place in places:
-        at = e.emit(f"mul i64 {place}, {size}", "i64", False)
-        lanes.append(
-            e.emit(f"getelementptr {stored}, ptr {pointer}, i64 {at.name}", "ptr", False).name
-        )
-    return Memory(tuple(lanes), "members", aval.shape, np.dtype(aval.dtype), owned)
-
-
-def _loaded(e: Emitter, memory: Memory) -> Lowered:
-    if memory.size > LOADED:
-        return memory
-    return registers([e.load(memory, k) for k in range(memory.size)], memory.shape)
 
 
 def unknown_primitives(jaxpr: Any, seen: set[int] | None = None) -> set[str]:

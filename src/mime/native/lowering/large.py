@@ -1,5 +1,6 @@
 """Sums and products of arrays in memory: loops over elements."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def _sum(p: Program, k: Any, first: Any) -> Any:
 
 def _each_result(p: Program, out: Any, home: Memory | None, value: Any) -> Lowered:
     """An array of `value(k)`, k the number of the element."""
-    size = int(np.prod(out.shape, dtype=np.int64))
+    size = math.prod(out.shape)
     if size <= MOST_IN_REGISTERS and size <= 16 and home is None:
         return registers([value(k) for k in range(size)], out.shape)
     result = home or p.e.allocate(out.shape, out.dtype)

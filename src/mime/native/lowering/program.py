@@ -1,8 +1,9 @@
 """A jaxpr, equation by equation: what each variable becomes."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import numpy as np
 from jax.extend.core import Literal
@@ -37,11 +38,29 @@ STRUCTURED: dict[str, Rule] = {}
 """
 
 
+class Row(NamedTuple):
+    """memory[first:] = source, with as many elements as the source has."""
+
+    memory: Memory
+    first: Any
+    source: Memory
+
+
 class Program:
     """The lowering of one function."""
 
-    def __init__(self, emitter: Emitter, varying: Varying, functions: "Functions"):
+    def __init__(
+        self, emitter: Emitter, varying: Varying, functions: "Functions", in_workspace: bool = False
+    ):
         self.e, self.varying, self.functions = emitter, varying, functions
+        self.in_workspace = in_workspace
+        """Arguments, results of calls and what loops carry stay in memory: there are very many."""
+        self.rows: list[Row] | None = None
+        """Rows of results that are written together at the end of a pass; None: one by one."""
+        self.unbounded: dict[tuple[str, ...], tuple[int, int]] = {}
+        """Which result an array of rows without end is, and which of those."""
+        self.members: list[str] = []
+        """The number of the member in each lane."""
         self.aliased: set[tuple[str, ...]] = set()
         """Arrays in memory that several variables may mean: none of them is changed in place."""
         self.active: Any = True
@@ -77,11 +96,12 @@ class Program:
 
         for number, eqn in enumerate(eqns):
             operands = [read(v) for v in eqn.invars]
+            times = Counter(v for v in eqn.invars if not isinstance(v, Literal))
             last = [
                 not isinstance(v, Literal)
                 and last_use[v] == number
                 and mine.get(v, True)
-                and eqn.invars.count(v) == 1
+                and times[v] == 1
                 for v in eqn.invars
             ]
             wanted = {v: self_homes[v] for v in eqn.outvars if v in self_homes}
@@ -100,6 +120,10 @@ class Program:
         }
         made = Counter(x.pointers for x in results if isinstance(x, Memory))
         self.aliased.update(p for p, count in made.items() if p in read_later or count > 1)
+
+    def lies_in_workspace(self, x: Lowered) -> TypeGuard[Memory]:
+        """True for an array at a known place of the workspace."""
+        return isinstance(x, Memory) and x.pointers[:1] != () and x.pointers[0] in self.e.offsets
 
     def may_change(self, x: Lowered, last: bool) -> bool:
         """True when an array in memory may be changed in place."""
@@ -121,9 +145,11 @@ class Program:
                 if out in homes and not isinstance(v, Literal)
             }
             skip = len(operands) - len(jaxpr.invars)
-            if name == "jit" and not inner_homes and self.functions.wants(jaxpr, operands):
+            if name == "jit" and not inner_homes and self.functions.wants(self, jaxpr, operands):
                 return self.functions.call(self, jaxpr, consts, operands)
             return self.run(jaxpr, consts, operands[skip:], last[skip:], inner_homes)
+        if self.in_workspace and _is_view(eqn) and isinstance(operands[0], Memory):
+            return [operands[0].reshaped(eqn.outvars[0].aval.shape)]
         if any(isinstance(x, Memory) for x in operands) and not self._small(eqn, operands):
             return self._in_memory(eqn, operands, homes)
         loaded = [self.in_registers(x) for x in operands]
@@ -326,8 +352,15 @@ def constant(x: Any) -> np.ndarray:
     return array
 
 
+def _is_view(eqn: Any) -> bool:
+    """True when the result has the elements of the operand in their order."""
+    if eqn.primitive.name == "broadcast_in_dim":
+        return _size(eqn.invars[0]) == _size(eqn.outvars[0])
+    return eqn.primitive.name in VIEWS
+
+
 def _size(v: Any) -> int:
-    return int(np.prod(v.aval.shape, dtype=np.int64))
+    return math.prod(v.aval.shape)
 
 
 def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:

@@ -1,5 +1,6 @@
 """Sums, products, extremes along axes, scans of them, and products of matrices."""
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -67,7 +68,7 @@ def lower_reduction(e: Emitter, eqn: Any, x: np.ndarray) -> np.ndarray:
         if folded and x.size:
             return np.asarray(folded(x, axis=axes), eqn.outvars[0].aval.dtype)
     shape = eqn.outvars[0].aval.shape
-    count = int(np.prod([x.shape[a] for a in axes], dtype=np.int64))
+    count = math.prod([x.shape[a] for a in axes])
     if x.size == 0:
         start = neutral(join, eqn.invars[0].aval.dtype)
         return np.full(shape, start, eqn.outvars[0].aval.dtype)
@@ -109,11 +110,10 @@ def lower_dot(e: Emitter, eqn: Any, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         raise Unsupported("dot_general to another type")
     free_a = [i for i in range(a.ndim) if i not in (*ka, *ba)]
     free_b = [i for i in range(b.ndim) if i not in (*kb, *bb)]
-    batch = int(np.prod([a.shape[i] for i in ba], dtype=np.int64))
-    inner = int(np.prod([a.shape[i] for i in ka], dtype=np.int64))
+    batch = math.prod([a.shape[i] for i in ba])
+    inner = math.prod([a.shape[i] for i in ka])
     rows, columns = (
-        int(np.prod([x.shape[i] for i in free], dtype=np.int64))
-        for x, free in ((a, free_a), (b, free_b))
+        math.prod([x.shape[i] for i in free]) for x, free in ((a, free_a), (b, free_b))
     )
     left = as_objects(a).transpose(*ba, *free_a, *ka).reshape(batch, rows, inner)
     right = as_objects(b).transpose(*bb, *free_b, *kb).reshape(batch, columns, inner)

@@ -1,5 +1,6 @@
 """Primitives that move elements and compute nothing: free for arrays in registers."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -111,7 +112,7 @@ def index_maps(eqn: Any) -> list[np.ndarray]:
     """
     numbers, first = [], 0
     for v in eqn.invars:
-        size = int(np.prod(v.aval.shape, dtype=np.int64))
+        size = math.prod(v.aval.shape)
         numbers.append(np.arange(first, first + size).reshape(v.aval.shape))
         first += size
     found = SHAPES[eqn.primitive.name](eqn, *numbers)

@@ -6,7 +6,8 @@ An array **in memory** is a `Memory`: it is large, or its index is known only wh
 """
 
 import dataclasses
-from typing import Any
+import math
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -83,7 +84,7 @@ class Memory:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> "Memory":
         """The same elements in another shape."""
@@ -101,7 +102,18 @@ def type_of(dtype: Any) -> str:
     return TYPES[name]
 
 
-def is_constant(x: Any) -> bool:
+def stored_type(dtype: Any) -> str:
+    """The LLVM type of an element in memory, where a truth takes a byte."""
+    type_ = type_of(dtype)
+    return "i8" if type_ == "i1" else type_
+
+
+def bytes_of(dtype: Any) -> int:
+    """The size of an element in memory."""
+    return np.dtype(dtype).itemsize
+
+
+def is_constant(x: Any) -> TypeGuard[np.ndarray]:
     """True for an array of numbers."""
     return isinstance(x, np.ndarray) and x.dtype != object
 

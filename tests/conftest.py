@@ -10,13 +10,13 @@ from jaxtyping import install_import_hook
 from compiling import QUICK
 
 SOURCES = Path(__file__).parents[1] / "src"
-WITH_SHAPES = [
+WITH_SHAPES = ["mime.nodes"] + [
     ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     for path in sorted(SOURCES.rglob("*.py"))
-    if "import jaxtyping" in (text := path.read_text("utf8")) or "from jaxtyping" in text
+    if "from jaxtyping import" in path.read_text("utf8")
 ]
-"""The modules whose signatures name shapes. Other types are mypy's: checking those at each call
-of the compiler of native code would take longer than the tests."""
+"""The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
+each call of the compiler of native code took longer than the tests themselves."""
 install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
@@ -38,6 +38,8 @@ def start_quick_xla():
     os.environ["XLA_FLAGS"] = f"{own} {options}"
     jax.block_until_ready(jax.numpy.zeros(1) + 1)  # from now on XLA has read its options
     os.environ["XLA_FLAGS"] = own
+    if folder := jax.config.jax_compilation_cache_dir:  # not among the programs of users
+        jax.config.update("jax_compilation_cache_dir", os.path.join(folder, "quick"))
 
 
 def pytest_configure(config):

@@ -52,7 +52,6 @@ soak: .venv/.tests  ## thousands of programs: memory stays bounded, native code 
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/native/test_random_programs.py \
 		tests/core/test_random_graphs.py -k "random_program or xla"
-	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/mouse/test_mouse.py -k "strategy or single_precision"
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify --out docs/validation/benchmark_reports

@@ -2,8 +2,8 @@
 
 The compiler saves more time than the program then loses:
 `jax.jit(f, compiler_options=QUICK)` is the same program, operation by operation; LLVM optimizes
-it less, and XLA's older emitter of loops, which is several times as fast, writes it. `conftest.py`
-makes these the options of all that XLA compiles in the tests' own processes.
+it less, and XLA's older emitter of loops, which is several times as fast, writes it. For tests that
+compare an algorithm with another: what `mime` compiles by itself is tested as users have it.
 """
 
 from jax.extend.core import jaxprs_in_params

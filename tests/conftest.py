@@ -7,8 +7,6 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
-from compiling import QUICK
-
 SOURCES = Path(__file__).parents[1] / "src"
 WITH_SHAPES = ["mime.nodes"] + [
     ".".join(path.relative_to(SOURCES).with_suffix("").parts)
@@ -24,28 +22,8 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
-def start_quick_xla():
-    """XLA compiles several times as fast in the processes of the tests, and optimizes less.
-
-    Its own optimizer is not what is tested here. Programs that tests start (`mime` in a process of
-    its own) do not inherit this: they are compiled as users have them, and so are those of
-    `make verify`, `make demo` and `make bench`.
-    """
-    import mime  # noqa: F401  (it adds its own option, and JAX must not have started)
-
-    own = os.environ["XLA_FLAGS"]
-    options = " ".join(f"--{name}={value}" for name, value in QUICK.items())
-    os.environ["XLA_FLAGS"] = f"{own} {options}"
-    jax.block_until_ready(jax.numpy.zeros(1) + 1)  # from now on XLA has read its options
-    os.environ["XLA_FLAGS"] = own
-    if folder := jax.config.jax_compilation_cache_dir:  # not among the programs of users
-        jax.config.update("jax_compilation_cache_dir", os.path.join(folder, "quick"))
-
-
 def pytest_configure(config):
     """A warning that nobody expects is a failure. (Here, since an ini entry would import mime.)"""
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        start_quick_xla()  # not where the workers are started: nothing is computed there
     for name in ("ConvergenceWarning", "DivergenceWarning", "LimitWarning"):
         config.addinivalue_line("filterwarnings", f"error::mime.{name}")
 

@@ -3,13 +3,11 @@
 The batch is that of MIME-VER-170.
 """
 
-import os
 from functools import cache
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from mime.maze import optimistic_walls
 from mime.mouse import Strategy, build_mouse, starting_state
@@ -32,13 +30,8 @@ class LeftHand(Strategy):
 
 @cache
 def left_handed():
-    """In single precision, for 8 s in the first maze.
-
-    XLA takes a third of the time that native code takes to compile: that is for `make soak`.
-    """
-    with jax.enable_x64(False), pytest.MonkeyPatch.context() as patch:
-        if "MIME_SOAK" not in os.environ:
-            patch.setenv("MIME_NATIVE", "off")
+    """In single precision, for 8 s in the first maze."""
+    with jax.enable_x64(False):
         mouse = build_mouse(MAZES[0], strategy=LeftHand()).compile()
         return mouse.run(
             8.0, initial_state=starting_state(MAZES[0]), record=RECORD, every=20, progress=False

@@ -36,6 +36,9 @@ lint: .venv/.tests
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Modules that are compiled once are kept: the workers, and the programs that tests start, share them.
+test test-quick: export PYTHONDONTWRITEBYTECODE =
+
 test: lint  ## lint, format, types, all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 

@@ -1,9 +1,21 @@
 """Strict JAX for all tests: double precision, and no silent rank promotion."""
 
 import os
+from pathlib import Path
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
+
+SOURCES = Path(__file__).parents[1] / "src"
+WITH_SHAPES = ["mime.nodes"] + [
+    ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    for path in sorted(SOURCES.rglob("*.py"))
+    if "from jaxtyping import" in path.read_text("utf8")
+]
+"""The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
+each call of the compiler of native code took longer than the tests themselves."""
+install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)

@@ -141,7 +141,7 @@ class Compiled:
         if found is None:
             return None
         try:
-            found[0].kernel.entry((True,) * len(found[1]), one=True)
+            found[0].kernel.entry((True,) * len(found[1]), members=None)
         except Unsupported as error:
             found[0].why_not = str(error)
             return None

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mime.native.machine import Code, NativeError, compile_ir
+from mime.native.machine import Code, NativeError, compile_ir, host
 
 TARGET = "mime_native"
 SPLIT_NS = 50_000
@@ -205,8 +205,12 @@ def _ir() -> str:
         raise NativeError("this Python keeps NumPy arrays in another way")
     folder = files("mime.native")
     text = "".join((folder / name).read_text() for name in ("kernels.ll", "handler.ll"))
+    mode = (folder / f"denormals_{'arm' if host().is_arm else 'x86'}.ll").read_text()
     give_way = "SwitchToThread" if os.name == "nt" else "sched_yield"
-    return text.replace("@@yield@@", give_way).replace("@@data@@", str(data // 8))
+    filled = {"@@yield@@": give_way, "@@data@@": str(data // 8), "@@denormals@@": mode}
+    for name, words in filled.items():
+        text = text.replace(name, words)
+    return text
 
 
 def _capsule(address: int) -> Any:

@@ -140,7 +140,7 @@ class _Straight:
         if traced.why_not or len(traced.kernel.out_avals) != 1:
             raise _NotNumPy
         try:
-            entry = traced.kernel.entry((True,) * len(places), one=True)
+            entry = traced.kernel.entry((True,) * len(places), members=None)
         except Unsupported:
             raise _NotNumPy from None
         out = traced.kernel.out_avals[0]

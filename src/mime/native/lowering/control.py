@@ -292,6 +292,8 @@ def _cond(
         p.e.allocate(v.aval.shape, v.aval.dtype) if _size(v) > MOST_CARRIED else None
         for v in eqn.outvars
     ]
+    if not which.varying:
+        return _one_case(p, eqn, which, args, places)
     results: list[list[Any]] = []
     for k, branch in enumerate(branches):
         mask = _is_case(p, which, k, count, index_type)
@@ -336,6 +338,50 @@ def _cond(
         else registers([next(flat_results) for _ in range(_size(v))], v.aval.shape)
         for place, v in zip(places, eqn.outvars, strict=True)
     ]
+
+
+def _one_case(
+    p: Program, eqn: Any, which: Value, args: list[Lowered], places: list[Memory | None]
+) -> list[Lowered]:
+    """All members take the same branch, and no other is computed."""
+    e, branches, flags = p.e, eqn.params["branches"], [_varies(x) for x in args]
+    count = len(branches)
+    varying = [p.varying.outputs(branch.jaxpr, flags) for branch in branches]
+    varies = [any(each) for each in zip(*varying, strict=True)]
+    types = [type_of(v.aval.dtype) for v in eqn.outvars]
+    masks = [_is_case(p, which, k, count, which.type) for k in range(count - 1)]
+    join, ways = e.label("join"), []
+    for k, branch in enumerate(branches):
+        if k < count - 1:
+            inside, other = e.label("case"), e.label("else")
+            e.branch_if(masks[k], inside, other)
+            e.begin(inside)
+        e.enter()
+        texts: list[list[str]] = []
+        for x, place, type_, flag in zip(
+            p.run(branch.jaxpr, branch.consts, args), places, types, varies, strict=True
+        ):
+            if place is None:
+                texts.append([e.operand(y, type_, flag) for y in _elements(p.in_registers(x))])
+            else:
+                p.fill(place, x)
+                texts.append([])
+        ways.append((texts, e.block))
+        e.branch(join)
+        e.leave()
+        if k < count - 1:
+            e.begin(other)
+    e.begin(join)
+    joined: list[Lowered] = []
+    for k, (v, place) in enumerate(zip(eqn.outvars, places, strict=True)):
+        if place is not None:
+            joined.append(place)
+            continue
+        phis = [e.phi(types[k], varies[k]) for _ in range(_size(v))]
+        for j, (phi, line) in enumerate(phis):
+            e.complete(phi, line, [(texts[k][j], block) for texts, block in ways])
+        joined.append(registers([phi for phi, _ in phis], v.aval.shape))
+    return joined
 
 
 def _is_case(p: Program, which: Value, k: int, count: int, type_: str) -> Value:

@@ -116,4 +116,5 @@ class Functions:
         text = [head, "entry:", *e.prologue, *e.lines, "ret void", "}"]
         self.module.functions.append("\n".join(text))
         caller.e.operations += e.operations
+        caller.e.arithmetic += e.arithmetic
         return name

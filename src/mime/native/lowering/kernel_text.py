@@ -29,6 +29,7 @@ class KernelText(NamedTuple):
     text: str
     workspace_bytes: int
     operations: int
+    arithmetic: int
     """Instructions of one pass over the code."""
 
 
@@ -97,7 +98,7 @@ def kernel_text(
     )
     body = [head, "entry:", *e.prologue, *before, "br label %block", *e.lines]
     module.functions.append("\n".join([*body, "exit:", "ret void", "}"]))
-    return KernelText(module.text(), module.workspace, e.operations)
+    return KernelText(module.text(), module.workspace, e.operations, e.arithmetic)
 
 
 def _members(e: Emitter, member: Any) -> list[str]:

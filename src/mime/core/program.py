@@ -100,6 +100,12 @@ class Program(eqx.Module):
         """
         return _init_state(self, self.checked_initial(initial))
 
+    def start_of_run(
+        self, initial: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> SimulationState:
+        """The same for a run that begins at once, in NumPy arrays where machine code makes them."""
+        return _init_state.now(self, self.checked_initial(initial))
+
     def step(
         self, state: SimulationState, inputs: Mapping[str, Mapping[str, Any]] | None = None
     ) -> tuple[SimulationState, dict[str, State]]:

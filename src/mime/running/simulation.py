@@ -78,7 +78,7 @@ class Simulation(Program):
         start = (
             self._checked_state(initial_state, steps)
             if isinstance(initial_state, SimulationState)
-            else self.init_state(initial_state)
+            else self.start_of_run(initial_state)
         )
         warn_if_forked()
         job = Job(self, start, signals, selection, steps, every, watch or strict)

@@ -15,7 +15,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -114,7 +114,24 @@ def call_direct(
     else:
         done = _on_threads(entry.door, call, threads or _cores())
     if not done:
-        raise MemoryError(f"no memory for the {entry.workspace_bytes} bytes of a kernel's work")
+        raise _no_memory(entry)
+
+
+def direct_call(
+    entry: Entry, args: int, results: int
+) -> Callable[[Sequence[np.ndarray]], None]:
+    """`call_direct` for one member, again and again: a function of all arrays, the results last."""
+    pack, direct, head = _words(args + results).pack, entry.door.direct, (entry.record, 1)
+
+    def call(arrays: Sequence[np.ndarray]) -> None:
+        if not direct(pack(*head, args, results, *map(id, arrays))):
+            raise _no_memory(entry)
+
+    return call
+
+
+def _no_memory(entry: Entry) -> MemoryError:
+    return MemoryError(f"no memory for the {entry.workspace_bytes} bytes of a kernel's work")
 
 
 def _on_threads(door: "_Door", call: bytes, threads: int) -> bool:

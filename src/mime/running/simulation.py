@@ -117,8 +117,7 @@ class Simulation(Program):
         record, every    as in `run`; with `record=()` only the final state is kept
         progress         as in `run`
         threads          one per core by default
-        watch, strict    as in `run`; a batch is not watched unless it is asked for, since that can
-                         make a step of an arm a quarter slower
+        watch, strict    as in `run`; a batch is not watched unless it is asked for
 
         A member that leaves the finite numbers is reported by index (`trajectory.diverged`, and a
         `DivergenceWarning`); the others are what they would be without it. Equals member-by-member

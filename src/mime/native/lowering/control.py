@@ -294,7 +294,7 @@ def _cond(
     ]
     if not which.varying:
         return _one_case(p, eqn, which, args, places)
-    results: list[list[Any]] = []
+    results: list[Any] = []
     for k, branch in enumerate(branches):
         mask = _is_case(p, which, k, count, index_type)
         before, inside, after = e.block, e.label("case"), e.label("join")
@@ -312,26 +312,20 @@ def _cond(
                 p.fill(place, x)
             else:
                 _fill_where(p, mask, place, x)
-        varies = [(isinstance(y, Value) and y.varying) for y, _ in flat]
-        texts = [e.operand(y, t, v) for (y, t), v in zip(flat, varies, strict=True)]
+        # Lanes keep what is their own inside of the branch: where none takes it, it costs nothing.
+        earlier = [x.name for x in results] if k else ["poison"] * len(flat)
+        if k:
+            flat = [(e.select(mask, y, x, t), t) for (y, t), x in zip(flat, results, strict=True)]
+        texts = [e.operand(y, type_, True) for y, type_ in flat]
         e.branch(after)
         end = e.block
         e.leave()
         e.begin(after)
-        joined: list[Any] = []
-        lines = []
-        for (_, type_), v in zip(flat, varies, strict=True):
-            phi, line = e.phi(type_, v)
-            joined.append(phi)
-            lines.append(line)
-        for phi, line, text in zip(joined, lines, texts, strict=True):
-            e.complete(phi, line, [("poison", before), (text, end)])
-        if k == 0:
-            results = [[x] for x in joined]
-        else:
-            for kept, x in zip(results, joined, strict=True):
-                kept[0] = e.select(mask, x, kept[0], x.type)
-    flat_results = iter([kept[0] for kept in results])
+        phis = [e.phi(type_, True) for _, type_ in flat]
+        for (phi, line), first, text in zip(phis, earlier, texts, strict=True):
+            e.complete(phi, line, [(first, before), (text, end)])
+        results = [phi for phi, _ in phis]
+    flat_results = iter(results)
     return [
         place
         if place is not None

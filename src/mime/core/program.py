@@ -110,7 +110,7 @@ class Program(eqx.Module):
         self, state: SimulationState, inputs: Mapping[str, Mapping[str, Any]] | None = None
     ) -> tuple[SimulationState, dict[str, State]]:
         """One step with the given external inputs: the new state, and the fluxes of every node."""
-        external: dict[str, dict[str, Array]] = {}
+        external: dict[str, dict[str, Any]] = {}
         for node, field, value in declared(inputs, self.wiring.external):
             external.setdefault(node, {})[field] = as_float_array(f"{node}.{field}", value)
         after, fluxes = _step(self, state, external)

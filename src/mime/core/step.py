@@ -5,7 +5,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import numpy as np
 from jaxtyping import Array, Int
 
 from mime._text import nearest, quoted
@@ -18,7 +17,7 @@ from mime.core.wiring import CouplingGroup, Wiring
 class SimulationState(eqx.Module):
     """All that a simulation carries from one step to the next."""
 
-    step: Int[Array | np.ndarray, ""]
+    step: Int[Array, ""]
     """Steps made so far; the time is `step` times the wiring's timestep."""
     nodes: dict[str, State]
     held: dict[str, State]

@@ -117,9 +117,7 @@ def call_direct(
         raise _no_memory(entry)
 
 
-def direct_call(
-    entry: Entry, args: int, results: int
-) -> Callable[[Sequence[np.ndarray]], None]:
+def direct_call(entry: Entry, args: int, results: int) -> Callable[[Sequence[np.ndarray]], None]:
     """`call_direct` for one member, again and again: a function of all arrays, the results last."""
     pack, direct, head = _words(args + results).pack, entry.door.direct, (entry.record, 1)
 

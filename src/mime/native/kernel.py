@@ -24,15 +24,21 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 from mime.native.ffi import Entry, call_direct
-from mime.native.lowering import KernelText, Unsupported, is_unbounded, kernel_text, unknown_primitives
+from mime.native.lowering import (
+    KernelText,
+    Unsupported,
+    is_unbounded,
+    kernel_text,
+    unknown_primitives,
+)
 from mime.native.machine import NativeError, compile_ir, host, strict, why_off
 
 NS_PER_OPERATION = 0.4
 """About what an instruction on a vector takes."""
 AT_ONCE, NEAR_BYTES = 1024, 2**14
-"""A processor that waits for one result works on others if they stand near enough. So a block treats
-four vectors of members, or two, while that is at most so many operations, and its workspace at most
-half of the nearest cache."""
+"""A processor that waits for one result works on others if they stand near enough. So a block
+treats four vectors of members, or two, while that is at most so many operations, and its workspace
+at most half of the nearest cache."""
 
 Flags = tuple[bool, ...]
 

@@ -266,7 +266,9 @@ class Job:
 
 
 def _having_seen(state: SimulationState, seen: SeenByNode) -> SimulationState:
-    return dataclasses.replace(state, seen=seen) if seen or state.seen else state
+    if not seen and not state.seen:
+        return state
+    return dataclasses.replace(state, step=jnp.asarray(state.step), seen=seen)
 
 
 def _advance(

@@ -1,6 +1,5 @@
 """One run under way: chunks short enough for a person, checkpoints, and a clear end."""
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,8 @@ class Job:
         watch: bool = True,
     ):
         self.program, self.signals, self.selection = program, signals, selection
-        start = _having_seen(start, unseen(program.nodes) if watch else {})
+        seen = unseen(program.nodes) if watch else {}
+        start = _having_seen(start, seen) if seen or start.seen else start
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
@@ -260,15 +260,16 @@ class Job:
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=jax.device_put(_having_seen(self.state, {})),
+            final_state=_having_seen(self.state, {}),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
         )
 
 
 def _having_seen(state: SimulationState, seen: SeenByNode) -> SimulationState:
-    if not seen and not state.seen:
-        return state
-    return dataclasses.replace(state, step=jnp.asarray(state.step), seen=seen)
+    """The same state, in JAX's arrays, and what a run has seen of limits when it was reached."""
+    fields = state.step, state.nodes, state.held, state.coupling
+    step, nodes, held, coupling = jax.device_put(fields)
+    return SimulationState(step, nodes, held, coupling, seen)
 
 
 def _advance(

@@ -10,6 +10,7 @@ is Unitree's G1 with its pelvis fixed.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import peers
 import robots
 from harness import Case, Peer, Place
@@ -37,6 +38,8 @@ TARGETS = {
 }
 """Of one robot beside MuJoCo's C step, and of `WIDE` of them."""
 WIDE = 4096
+STOPS, WATCHED = 1.05, 1.1
+"""The most that hard stops cost an arm away from them, and that a watched limit does."""
 
 
 def cases(threads: int) -> Iterator[Case]:
@@ -46,6 +49,9 @@ def cases(threads: int) -> Iterator[Case]:
         yield one(robot, TARGETS[robot.name].one)
         for count in BATCHES:
             yield many(robot, count, threads, TARGETS[robot.name] if count == WIDE else Targets())
+    yield with_stops(robots.ur5(), threads)
+    yield watched(robots.ur5())
+    yield watched(robots.humanoid())
     yield beside_mjx(robots.ur5(), threads)
 
 
@@ -56,13 +62,7 @@ def one(robot: Robot, target: float | None = None) -> Case:
         Peer("MuJoCo mj_step, in C", lambda: mujoco(robot, steps), TOLERANCE, target),
         Peer("Pinocchio aba, from Python", lambda: pinocchio(robot, steps), TOLERANCE),
     )
-
-    def ours() -> Any:
-        simulation = robot.simulation()
-        start = {"arm": {"joint_angles": robot.angles(1)[0]}}
-        options = {"initial_state": start, "record": (), "progress": False}
-        return lambda: simulation.run(steps=steps, **options).final_state.of("arm")["joint_angles"]
-
+    ours = lambda: alone(robot, steps)  # noqa: E731
     return Case(f"one {robot.name}, a step", ours, others, steps, "step", quick=target is not None)
 
 
@@ -97,6 +97,30 @@ def many(robot: Robot, count: int, threads: int, targets: Targets) -> Case:
     )
 
 
+def with_stops(robot: Robot, threads: int) -> Case:
+    """What hard stops cost that no joint reaches."""
+    steps = 64
+    peer = Peer("without stops", lambda: batch(robot, WIDE, steps, threads), 0.0, STOPS)
+    ours = lambda: batch(robot, WIDE, steps, threads, stop_at_rad=20 * np.pi)  # noqa: E731
+    name = f"{WIDE:,} {robot.name} away from their stops, a step"
+    return Case(name, ours, (peer,), WIDE * steps, "robot-step", repeats=15, quick=True)
+
+
+def watched(robot: Robot) -> Case:
+    """What it costs to watch the limits of a robot that keeps them."""
+    steps = STEPS if robot.joints < 10 else STEPS // 10
+    peer = Peer("watch=False", lambda: alone(robot, steps, watch=False), 0.0, WATCHED)
+    name = f"one {robot.name}, its limits watched, a step"
+    return Case(name, lambda: alone(robot, steps), (peer,), steps, "step", repeats=15, quick=True)
+
+
+def alone(robot: Robot, steps: int, **options: Any) -> Any:
+    simulation = robot.simulation()
+    start = {"arm": {"joint_angles": robot.angles(1)[0]}}
+    options |= {"initial_state": start, "record": (), "progress": False}
+    return lambda: simulation.run(steps=steps, **options).final_state.of("arm")["joint_angles"]
+
+
 def beside_mjx(robot: Robot, threads: int) -> Case:
     """Few robots and steps: it needs a millisecond for one of each, and a minute to compile."""
     count, steps = 256, 8
@@ -105,8 +129,10 @@ def beside_mjx(robot: Robot, threads: int) -> Case:
     return Case(f"{count} {robot.name}, {steps} steps", ours, (peer,), count * steps, "robot-step")
 
 
-def batch(robot: Robot, count: int, steps: int, threads: int) -> Any:
-    simulation = robot.simulation()
+def batch(
+    robot: Robot, count: int, steps: int, threads: int, stop_at_rad: float | None = None
+) -> Any:
+    simulation = robot.simulation(stop_at_rad)
     start = {"arm": {"joint_angles": robot.angles(count)}}
     options = {"initial_state": start, "record": (), "progress": False, "threads": threads}
     run = simulation.run_batch

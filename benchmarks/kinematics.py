@@ -108,7 +108,7 @@ def in_a_row(robot: Robot, what: str) -> Any:
     arguments = samples(robot, what, 1)
     traced = Traced(function(robot, what), tuple(x[0] for x in arguments))
     kernel = traced.kernel
-    entry = kernel.entry((False,) * len(arguments), one=True)
+    entry = kernel.entry((False,) * len(arguments), members=None)
     (out,) = kernel.out_avals
     arguments = [np.repeat(x, IN_A_ROW, 0) for x in arguments]
     result = np.empty((IN_A_ROW, *out.shape))

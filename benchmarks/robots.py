@@ -4,7 +4,7 @@ import atexit
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -41,15 +41,19 @@ class Robot:
     def joints(self) -> int:
         return self.tree.num_joints
 
-    def simulation(self) -> Simulation:
+    def simulation(self, stop_at_rad: float | None = None) -> Simulation:
+        """The robot as a graph; with hard stops at plus and minus an angle, or without any."""
         from mime import GraphManager
         from mime.nodes.actuation.robot_arm import RobotArmNode
 
-        friction = np.full(self.joints, self.friction)
+        friction, tree = np.full(self.joints, self.friction), self.tree
+        if stop_at_rad is not None:
+            stops = np.tile([-stop_at_rad, stop_at_rad], (self.joints, 1))
+            tree = replace(tree, joint_limits=stops)
         graph = GraphManager()
         graph.add_node(
             RobotArmNode(
-                "arm", DT, self.tree, self.tip, joint_friction_n_m_s=friction, gravity_world=GRAVITY
+                "arm", DT, tree, self.tip, joint_friction_n_m_s=friction, gravity_world=GRAVITY
             )
         )
         graph.add_external_input("arm", "commanded_joint_torques")

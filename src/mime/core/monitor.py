@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -38,7 +39,7 @@ class Seen(NamedTuple):
     """What a run has seen of a monitor, an entry each."""
 
     peak: Any
-    """The largest value so far."""
+    """The largest value after the steps that left some value beyond its limit."""
     first: Any
     """The first step after which it was beyond its limit; -1 when none was."""
 
@@ -81,27 +82,39 @@ def unseen(nodes: Mapping[str, Any]) -> SeenByNode:
     for name, node in nodes.items():
         for key, monitor in node.monitors().items():
             shape = (len(monitor.entries),) if monitor.entries else ()
-            peak, first = jnp.full(shape, -jnp.inf), jnp.full(shape, -1, jnp.int32)
+            peak = np.full(shape, -np.inf, jnp.result_type(float))
+            first = np.full(shape, -1, np.int32)
             found.setdefault(name, {})[key] = Seen(peak, first)
     return found
 
 
 def look(nodes: Mapping[str, Any], seen: SeenByNode, states: Any, inputs: Any, step: Any) -> Any:
-    """What has been seen after one more step; traced."""
-    after: SeenByNode = {}
+    """What has been seen after one more step; traced.
+
+    A step in which all keep their limits costs one comparison for each value, and one branch.
+    """
+    values: dict[str, dict[str, Array]] = {}
+    beyond: dict[str, dict[str, Array]] = {}
     for name, earlier in seen.items():
         monitors = nodes[name].monitors()
         given = nodes[name].complete_inputs(inputs[name])
-        after[name] = {
-            key: _compare(monitors[key], old, states[name], given, step)
-            for key, old in earlier.items()
-        }
-    return after
+        for key, old in earlier.items():
+            x = jnp.asarray(monitors[key].read(states[name], given), old.peak.dtype)
+            values.setdefault(name, {})[key] = x
+            beyond.setdefault(name, {})[key] = x > _least_excess(monitors[key], x.dtype)
+
+    def note() -> SeenByNode:
+        return {
+            name: {key: _noted(old, values[name][key], beyond[name][key], step)
+                   for key, old in earlier.items()}
+            for name, earlier in seen.items()
+        }  # fmt: skip
+
+    somewhere = jnp.concatenate([jnp.ravel(x) for x in jax.tree.leaves(beyond)]).any()
+    return jax.lax.cond(somewhere, note, lambda: jax.tree.map(jnp.asarray, seen))
 
 
-def _compare(monitor: Monitor, old: Seen, state: Any, given: Any, step: Any) -> Seen:
-    value = jnp.asarray(monitor.read(state, given), old.peak.dtype)
-    beyond = value > _least_excess(monitor, value.dtype)
+def _noted(old: Seen, value: Any, beyond: Any, step: Any) -> Seen:
     first = jnp.where((old.first < 0) & beyond, step, old.first)
     return Seen(jnp.maximum(old.peak, value), first)
 

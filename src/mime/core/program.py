@@ -100,11 +100,17 @@ class Program(eqx.Module):
         """
         return _init_state(self, self.checked_initial(initial))
 
+    def start_of_run(
+        self, initial: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> SimulationState:
+        """The same for a run that begins at once, in NumPy arrays where machine code makes them."""
+        return _init_state.now(self, self.checked_initial(initial))
+
     def step(
         self, state: SimulationState, inputs: Mapping[str, Mapping[str, Any]] | None = None
     ) -> tuple[SimulationState, dict[str, State]]:
         """One step with the given external inputs: the new state, and the fluxes of every node."""
-        external: dict[str, dict[str, Array]] = {}
+        external: dict[str, dict[str, Any]] = {}
         for node, field, value in declared(inputs, self.wiring.external):
             external.setdefault(node, {})[field] = as_float_array(f"{node}.{field}", value)
         after, fluxes = _step(self, state, external)

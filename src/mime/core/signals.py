@@ -32,19 +32,19 @@ class Signal(eqx.Module):
 class Constant(Signal):
     """The same value in every step."""
 
-    value: Array
+    value: Array | np.ndarray
 
     def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
-        return self.value
+        return jnp.asarray(self.value)
 
 
 class Series(Signal):
     """One value per step: `values[n]` holds during step n."""
 
-    values: Array
+    values: Array | np.ndarray
 
     def at(self, step: Int[Array, ""], time_s: Float[Array, ""]) -> Array:
-        return jax.lax.dynamic_index_in_dim(self.values, step, keepdims=False)
+        return jax.lax.dynamic_index_in_dim(jnp.asarray(self.values), step, keepdims=False)
 
 
 class Function(Signal):
@@ -120,15 +120,19 @@ def _to_signal(name: str, spec: Input, value: Any, steps: int) -> Signal:
     )
 
 
-def as_float_array(name: str, value: Any) -> Array:
-    """A numeric value as a floating array."""
-    array = jnp.asarray(numbers(f"input {name}", value))
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        return array
-    return array.astype(jnp.result_type(float))
+def as_float_array(name: str, value: Any) -> Array | np.ndarray:
+    """A numeric value as a floating array: JAX's where it is one, else NumPy's, in JAX's precision.
+
+    (To make an array of JAX's takes longer than to make a short run.)
+    """
+    array = numbers(f"input {name}", value)
+    array = array if isinstance(array, jax.Array) else np.asarray(array)
+    floats = jnp.issubdtype(array.dtype, jnp.floating)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype if floats else float)
+    return array if array.dtype == dtype else array.astype(dtype)
 
 
-def check_pose(name: str, spec: Input, array: Array) -> Array:
+def check_pose(name: str, spec: Input, array: Array | np.ndarray) -> Array | np.ndarray:
     """The same array; where the input is a pose, its quaternions must be of unit length."""
     is_pose = spec.shape == (7,) and spec.default == IDENTITY_POSE and array.shape[-1:] == (7,)
     if is_pose and known(array):

@@ -75,6 +75,11 @@ class Traced:
             results = jaxpr_as_fun(self.closed)(*leaves)
         return jax.tree.unflatten(self.out_tree, results)
 
+    def arranged(self, leaves: list[Any]) -> list[np.ndarray]:
+        """Arguments of its kind as the machine code wants them."""
+        kinds = self.kernel.in_avals
+        return [np.ascontiguousarray(x, a.dtype) for x, a in zip(leaves, kinds, strict=True)]
+
     def now(self, leaves: list[np.ndarray], *call: Any) -> Any:
         """The results for NumPy arrays of the right types, as NumPy arrays: see `Kernel.call`."""
         return jax.tree.unflatten(self.out_tree, self.kernel.call(leaves, *call))
@@ -126,26 +131,34 @@ class Compiled:
         self.mapped: Any = jax.jit(one_by_one, static_argnames=static, **options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        found = self.find(args, kwargs)
-        if found is not None:
-            traced, leaves = found
-            try:
-                return jax.device_put(traced.now(leaves))
-            except Unsupported as error:
-                traced.why_not = str(error)
-        return self.jitted(*args, **kwargs)
+        found = self.ready(*args, **kwargs)
+        if found is None:
+            return self.jitted(*args, **kwargs)
+        traced, leaves = found
+        return jax.device_put(traced.now(leaves))
 
-    def shapes(self, *args: Any, **kwargs: Any) -> Any:
-        """Shapes and types of the results of machine code; None where XLA does the work."""
+    def now(self, *args: Any, **kwargs: Any) -> Any:
+        """The same, but NumPy arrays where machine code makes them: to bring them to JAX takes
+        longer than many a function.
+        """
+        found = self.ready(*args, **kwargs)
+        if found is None:
+            return self.jitted(*args, **kwargs)
+        traced, leaves = found
+        return traced.now(leaves)
+
+    def ready(self, *args: Any, **kwargs: Any) -> tuple[Traced, list[np.ndarray]] | None:
+        """What `find` finds, and its machine code is there."""
         found = self.find(args, kwargs)
         if found is None:
             return None
+        traced, leaves = found
         try:
-            found[0].kernel.entry((True,) * len(found[1]), one=True)
+            traced.kernel.entry((True,) * len(leaves), members=None)
         except Unsupported as error:
-            found[0].why_not = str(error)
+            traced.why_not = str(error)
             return None
-        return found[0].shapes
+        return found
 
     def find(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], varied: int | None = None
@@ -175,10 +188,7 @@ class Compiled:
             traced = self.known[key] = Traced(flat, tuple(map(_example, leaves, kinds)))
         if traced.why_not is not None:
             return None
-        wanted = traced.kernel.in_avals
-        return traced, [
-            np.ascontiguousarray(x, a.dtype) for x, a in zip(leaves, wanted, strict=True)
-        ]
+        return traced, traced.arranged(leaves)
 
     @staticmethod
     def flags(args: tuple[Any, ...], rest: dict[str, Any], varied: int) -> list[bool]:

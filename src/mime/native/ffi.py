@@ -15,7 +15,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from mime.native.machine import Code, NativeError, compile_ir
+from mime.native.machine import Code, NativeError, compile_ir, host
 
 TARGET = "mime_native"
 SPLIT_NS = 50_000
@@ -114,7 +114,22 @@ def call_direct(
     else:
         done = _on_threads(entry.door, call, threads or _cores())
     if not done:
-        raise MemoryError(f"no memory for the {entry.workspace_bytes} bytes of a kernel's work")
+        raise _no_memory(entry)
+
+
+def direct_call(entry: Entry, args: int, results: int) -> Callable[[Sequence[np.ndarray]], None]:
+    """`call_direct` for one member, again and again: a function of all arrays, the results last."""
+    pack, direct, head = _words(args + results).pack, entry.door.direct, (entry.record, 1)
+
+    def call(arrays: Sequence[np.ndarray]) -> None:
+        if not direct(pack(*head, args, results, *map(id, arrays))):
+            raise _no_memory(entry)
+
+    return call
+
+
+def _no_memory(entry: Entry) -> MemoryError:
+    return MemoryError(f"no memory for the {entry.workspace_bytes} bytes of a kernel's work")
 
 
 def _on_threads(door: "_Door", call: bytes, threads: int) -> bool:
@@ -205,8 +220,12 @@ def _ir() -> str:
         raise NativeError("this Python keeps NumPy arrays in another way")
     folder = files("mime.native")
     text = "".join((folder / name).read_text() for name in ("kernels.ll", "handler.ll"))
+    mode = (folder / f"denormals_{'arm' if host().is_arm else 'x86'}.ll").read_text()
     give_way = "SwitchToThread" if os.name == "nt" else "sched_yield"
-    return text.replace("@@yield@@", give_way).replace("@@data@@", str(data // 8))
+    filled = {"@@yield@@": give_way, "@@data@@": str(data // 8), "@@denormals@@": mode}
+    for name, words in filled.items():
+        text = text.replace(name, words)
+    return text
 
 
 def _capsule(address: int) -> Any:

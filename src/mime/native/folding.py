@@ -80,6 +80,11 @@ class Folding:
         constants, variables = split(value)
         return _programs.of(self, constants)(variables, *args, **kwargs)
 
+    def now(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """The same, but NumPy arrays where machine code makes them."""
+        constants, variables = split(value)
+        return _programs.of(self, constants).now(variables, *args, **kwargs)
+
     def of(self, value: Any) -> Callable[..., Any]:
         """The function of all arguments but the first, which many calls then split only once."""
         constants, variables = split(value)

@@ -13,6 +13,8 @@ import hashlib
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -22,11 +24,21 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 from mime.native.ffi import Entry, call_direct
-from mime.native.lowering import Unsupported, is_unbounded, kernel_text, unknown_primitives
+from mime.native.lowering import (
+    KernelText,
+    Unsupported,
+    is_unbounded,
+    kernel_text,
+    unknown_primitives,
+)
 from mime.native.machine import NativeError, compile_ir, host, strict, why_off
 
 NS_PER_OPERATION = 0.4
 """About what an instruction on a vector takes."""
+AT_ONCE, NEAR_BYTES = 1024, 2**14
+"""A processor that waits for one result works on others if they stand near enough. So a block
+treats four vectors of members, or two, while that is at most so many operations, and its workspace
+at most half of the nearest cache."""
 
 Flags = tuple[bool, ...]
 
@@ -63,23 +75,28 @@ class Kernel:
             return f"there is no rule for {', '.join(sorted(unknown))}"
         return None
 
-    def entry(self, shared: Flags, one: bool) -> Entry:
-        """The machine code. `one` member leaves the lanes unused: plain scalars then.
+    def entry(self, shared: Flags, members: int | None) -> Entry:
+        """The machine code for a number of members; None for one without lanes: plain scalars.
 
         Raises `Unsupported` where there can be none.
         """
-        key = (shared, one)
+        key = (shared, _Width.of(members, self._lanes))
         if key not in self._entries:
-            self._entries[key] = self._attempt(shared, one)
+            self._entries[key] = self._attempt(*key)
         found = self._entries[key]
         if isinstance(found, Unsupported):
             raise found
         return found
 
-    def _attempt(self, shared: Flags, one: bool) -> Entry | Unsupported:
+    @cached_property
+    def _lanes(self) -> int:
+        """Members in a vector."""
+        return host().lanes(64 if _is_double(self.closed.jaxpr) else 32)
+
+    def _attempt(self, shared: Flags, width: "_Width") -> Entry | Unsupported:
         """The machine code, or why there is none."""
         try:
-            return self._compile(shared, one)
+            return self._compile(shared, width)
         except Unsupported as error:
             return error
         except NativeError as error:
@@ -89,10 +106,14 @@ class Kernel:
                 raise
             return Unsupported(f"{type(error).__name__} in the lowering: {error}")
 
-    def _compile(self, shared: Flags, one: bool) -> Entry:
-        this = host()
-        lanes = 1 if one else this.lanes(64 if _is_double(self.closed.jaxpr) else 32)
-        lowered = kernel_text(self.closed, shared, lanes, this.has_fma)
+    def _compile(self, shared: Flags, width: "_Width") -> Entry:
+        lanes = 1 if width is _Width.SCALAR else self._lanes
+        fma = host().has_fma
+        lowered = kernel_text(self.closed, shared, lanes, fma)
+        vectors = _vectors(lowered)
+        if width is _Width.BLOCK and vectors > 1:
+            lanes *= vectors
+            lowered = kernel_text(self.closed, shared, lanes, fma)
         digest = hashlib.sha256(lowered.text.encode()).digest()
         with _lock:
             entry = _loaded.get(digest)
@@ -108,6 +129,8 @@ class Kernel:
             )
             with _lock:
                 entry = _loaded.setdefault(digest, entry)
+        if width is not _Width.SCALAR and vectors == 1:  # one code for both
+            self._entries |= dict.fromkeys([(shared, _Width.VECTOR), (shared, _Width.BLOCK)], entry)
         return entry
 
     def call(
@@ -125,7 +148,7 @@ class Kernel:
         must be.
         """
         one = shared is None
-        entry = self.entry((True,) * len(self.in_avals) if shared is None else shared, one)
+        entry = self.entry(shared or (True,) * len(self.in_avals), None if one else members)
         lead = () if one else (members,)
         given = results or [None] * len(self.out_avals)
         filled = [
@@ -197,6 +220,30 @@ class Kernel:
             args = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
             self._derived[key] = Kernel(jax.make_jaxpr(function)(*args), tangent_of)
         return self._derived[key]
+
+
+class _Width(Enum):
+    """How many members a block of the code treats."""
+
+    SCALAR = 0
+    VECTOR = 1
+    BLOCK = 2
+    """Of several vectors."""
+
+    @classmethod
+    def of(cls, members: int | None, lanes: int) -> "_Width":
+        """Members that fit into one vector leave the others of a block nothing to do."""
+        if members is None:
+            return cls.SCALAR
+        return cls.BLOCK if members > lanes else cls.VECTOR
+
+
+def _vectors(lowered: KernelText) -> int:
+    """How many vectors of members a block treats at once."""
+    fitting = min(
+        AT_ONCE // max(1, lowered.arithmetic), NEAR_BYTES // max(1, lowered.workspace_bytes)
+    )
+    return next((n for n in (4, 2) if n <= fitting), 1)
 
 
 class Forward:

@@ -7,8 +7,9 @@
 ; A job, in words:    0 holders, 1 next block, 2 blocks done, 3 blocks, 4 members of a block,
 ;                     5 members, 6 kernel, 7 bytes of workspace, 8 args, 9 results, 10 ... pointers
 ;
-; ffi.py fills in @@yield@@, which gives way to other threads, and @@data@@, the word of a NumPy array
-; that points to its data.
+; ffi.py fills in @@yield@@, which gives way to other threads, @@data@@, the word of a NumPy array
+; that points to its data, and the two functions of a processor (denormals_*.ll): @keep_denormals
+; gives the mode of its arithmetic as it was, and @set_mode brings that back.
 
 @records = internal global ptr null
 @lock = internal global i32 0
@@ -128,6 +129,18 @@ define i64 @uses(ptr %record) {
   ret i64 %uses
 }
 
+; ---- members `first` to `last`: denormal numbers are kept, also in XLA's threads, which flush them
+
+@@denormals@@
+
+define internal void @compute(ptr %kernel, ptr %args, ptr %results, ptr %workspace,
+                              i64 %first, i64 %last, i64 %members) {
+  %mode = call i64 @keep_denormals()
+  call void %kernel(ptr %args, ptr %results, ptr %workspace, i64 %first, i64 %last, i64 %members)
+  call void @set_mode(i64 %mode)
+  ret void
+}
+
 ; ---- one thread
 
 ; False: out of memory.
@@ -142,7 +155,8 @@ begin:
   br i1 %ok, label %run, label %end
 run:
   %workspace = call ptr @aligned(ptr %raw)
-  call void %kernel(ptr %args, ptr %results, ptr %workspace, i64 0, i64 %members, i64 %members)
+  call void @compute(ptr %kernel, ptr %args, ptr %results, ptr %workspace,
+                     i64 0, i64 %members, i64 %members)
   call void @free(ptr %raw)
   br label %end
 end:
@@ -328,7 +342,8 @@ run:
   %first = mul i64 %mine, %block
   %beyond = add i64 %first, %block
   %last = call i64 @llvm.smin.i64(i64 %beyond, i64 %members)
-  call void %kernel(ptr %args, ptr %results, ptr %workspace, i64 %first, i64 %last, i64 %members)
+  call void @compute(ptr %kernel, ptr %args, ptr %results, ptr %workspace,
+                     i64 %first, i64 %last, i64 %members)
   %before = atomicrmw add ptr %done.at, i64 1 release
   br label %take
 end:

@@ -27,14 +27,14 @@ class OverMembers:
     def __init__(self, folding: Folding, value: Any):
         self.compiled, self.variables = folding.compiled(value)
 
-    def shapes(self, varied: Any, *common: Any, **fixed: Any) -> Any:
+    def shapes(self, varied: Any, *common: Any, members: int, **fixed: Any) -> Any:
         """Shapes and types of one member's results; None where XLA does the work."""
         args = (self.variables, varied, *common)
         found = self.compiled.find(args, fixed, varied=1)
         if found is None:
             return None
         try:
-            found[0].kernel.entry(self._shared(args), one=False)
+            found[0].kernel.entry(self._shared(args), members)
         except Unsupported as error:
             found[0].why_not = str(error)
             return None

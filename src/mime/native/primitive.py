@@ -77,7 +77,7 @@ def _in_xla(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Flags) -
 
 def _through_ffi(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Flags) -> list[Any]:
     members = int(np.prod(batch, dtype=np.int64))
-    entry = kernel.entry(shared, one=not batch)
+    entry = kernel.entry(shared, members if batch else None)
     flat = [
         x if is_shared else jnp.reshape(x, (members, *a.shape))
         for x, is_shared, a in zip(args, shared, kernel.in_avals, strict=True)
@@ -95,7 +95,8 @@ def _lower_for_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     if batch and 0 in batch:
         return mlir.lower_fun(_in_xla, multiple_results=True)(ctx, *args, **params)
     try:
-        ctx.module_context.add_keepalive(kernel.entry(shared, one=not batch))
+        members = int(np.prod(batch)) if batch else None
+        ctx.module_context.add_keepalive(kernel.entry(shared, members))
     except Unsupported:
         return mlir.lower_fun(_in_xla, multiple_results=True)(ctx, *args, **params)
     return mlir.lower_fun(_through_ffi, multiple_results=True)(ctx, *args, **params)

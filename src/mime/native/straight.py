@@ -13,14 +13,14 @@ import inspect
 import weakref
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mime.native.compiled import Traced, tracing_a_kernel
-from mime.native.ffi import Entry, call_direct
+from mime.native.ffi import direct_call
 from mime.native.folding import jit_folding
 from mime.native.lowering import Unsupported
 from mime.native.machine import why_off
@@ -74,6 +74,17 @@ class _NotNumPy(Exception):  # noqa: N818
     """There is an array of JAX, or something that is no array at all."""
 
 
+class _Call(NamedTuple):
+    """The machine code for one kind of arguments."""
+
+    fill: Callable[[list[np.ndarray]], None]
+    """Takes the arguments, then the result."""
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    others: tuple[int, ...]
+    """Arguments that come in the other precision."""
+
+
 class _Straight:
     """The machine code of one function, for each value (a tree) and kind of arguments."""
 
@@ -82,7 +93,7 @@ class _Straight:
     ):
         self.function = function
         self.is_static = tuple(name in static for name in names[1:])
-        self.known: dict[Any, tuple[Entry, Any, Any]] = {}
+        self.known: dict[Any, _Call] = {}
 
     def __call__(self, value: Any, args: tuple[Any, ...]) -> Any:
         arrays: list[np.ndarray] = []
@@ -90,22 +101,19 @@ class _Straight:
         for x, is_static in zip(args, self.is_static, strict=False):
             if is_static or x is None:
                 key.append(x)
-            elif type(x) is np.ndarray and x.flags.c_contiguous:
-                key.append((x.shape, x.dtype.char))
-                arrays.append(x)
-            else:
+                continue
+            if type(x) is not np.ndarray or not x.flags.c_contiguous:
                 x = self._array(x)
-                key.append((x.shape, x.dtype.char))
-                arrays.append(x)
-        found = self.known.get(tuple(key))
-        if found is None:
-            found = self._prepare(tuple(key), value, args)
-        entry, shape, dtype = found
-        for k, x in enumerate(arrays):
-            if x.dtype != dtype:
-                arrays[k] = x.astype(dtype)
-        result = np.empty(shape, dtype)
-        call_direct(entry, arrays, (result,), 1)
+            key += x.shape, x.dtype.char
+            arrays.append(x)
+        call = self.known.get(tuple(key))
+        if call is None:
+            call = self._prepare(tuple(key), value, args, arrays)
+        for k in call.others:
+            arrays[k] = arrays[k].astype(call.dtype)
+        result = np.empty(call.shape, call.dtype)
+        arrays.append(result)
+        call.fill(arrays)
         return result
 
     def _array(self, x: Any) -> np.ndarray:
@@ -116,31 +124,32 @@ class _Straight:
         except (TypeError, ValueError):
             raise _NotNumPy from None
 
-    def _prepare(self, key: Any, value: Any, args: tuple[Any, ...]) -> tuple[Entry, Any, Any]:
+    def _prepare(
+        self, key: Any, value: Any, args: tuple[Any, ...], arrays: list[np.ndarray]
+    ) -> "_Call":
         if why_off() or any(isinstance(x, jax.Array) for x in jax.tree.leaves((value, args))):
             raise _NotNumPy
         places = [
             k for k, (x, s) in enumerate(zip(args, self.is_static, strict=False))
             if not s and x is not None
         ]  # fmt: skip
-        kinds = [key[k + 1] for k in places]
-        if not kinds or any(char not in "fd" for _, char in kinds):
+        if not arrays or any(x.dtype.char not in "fd" for x in arrays):
             raise _NotNumPy
 
-        def of_arrays(*arrays: Any) -> Any:
+        def of_arrays(*given: Any) -> Any:
             whole = list(args)
-            for k, x in zip(places, arrays, strict=True):
+            for k, x in zip(places, given, strict=True):
                 whole[k] = x
             return self.function(value, *whole)
 
-        dtype = np.dtype(kinds[0][1])
+        dtype = arrays[0].dtype
         with jax.enable_x64(dtype == np.float64):  # NumPy's precision, whatever JAX's is
-            types = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape, _ in kinds)
+            types = tuple(jax.ShapeDtypeStruct(x.shape, dtype) for x in arrays)
             traced = Traced(of_arrays, types)
         if traced.why_not or len(traced.kernel.out_avals) != 1:
             raise _NotNumPy
         try:
-            entry = traced.kernel.entry((True,) * len(places), one=True)
+            entry = traced.kernel.entry((True,) * len(places), members=None)
         except Unsupported:
             raise _NotNumPy from None
         out = traced.kernel.out_avals[0]
@@ -148,7 +157,9 @@ class _Straight:
             raise _NotNumPy
         if len(self.known) >= MOST_KINDS:
             self.known.pop(next(iter(self.known)))
-        found = self.known[key] = (entry, out.shape, out.dtype)
+        others = tuple(k for k, x in enumerate(arrays) if x.dtype != dtype)
+        fill = direct_call(entry, len(arrays), 1)
+        found = self.known[key] = _Call(fill, out.shape, dtype, others)
         weakref.finalize(value, self._forget, key[0]).atexit = False  # its id may be another's then
         return found
 

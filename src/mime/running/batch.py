@@ -85,7 +85,8 @@ class BatchJob:
         """Machine code records straight into the final arrays; XLA into buffers of some size."""
         size, count = self.size * self.sample_bytes, self.steps // self.every
         self.buffer = Buffer(self.selection, UNBOUNDED, self.every == 1)
-        one = self.compiled.shapes(*self._arguments(0, 0, 0, 0), buffer=self.buffer)
+        arguments = self._arguments(0, 0, 0, 0)
+        one = self.compiled.shapes(*arguments, members=self.size, buffer=self.buffer)
         self.native = one is not None
         if one is None:
             limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)

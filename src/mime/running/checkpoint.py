@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mime._files import write_atomically
@@ -81,6 +82,9 @@ def fingerprint(
 
     Graph and inputs are what they compute: the jaxprs of one step and of the inputs of a step.
     """
+    state, signals = jax.tree.map(
+        lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, (state, signals)
+    )
     wiring = program.wiring
     nodes = [
         (name, type(node).__module__, type(node).__qualname__)

@@ -1,20 +1,21 @@
 """One run under way: chunks short enough for a person, checkpoints, and a clear end."""
 
-import dataclasses
 import time
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from mime._text import Travels, warn_user
-from mime.core.monitor import exceeded, unseen
+from mime.core.monitor import SeenByNode, exceeded, unseen
 from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
 from mime.core.step import SimulationState
+from mime.native.compiled import Traced
 from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.running import checkpoint as checkpoints
@@ -97,13 +98,14 @@ class Job:
         watch: bool = True,
     ):
         self.program, self.signals, self.selection = program, signals, selection
-        start = dataclasses.replace(start, seen=unseen(program.nodes) if watch else {})
+        seen = unseen(program.nodes) if watch else {}
+        start = _having_seen(start, seen) if seen or start.seen else start
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
         check_memory(steps // every, size)
         self.compiled, self.variables = _compiled.compiled(program)
-        self.native = True
+        self.traced: Traced | None = None
         self.buffer = Buffer(selection, UNBOUNDED, every == 1)
         room = _BUFFER_BYTES, _FEWEST_RECORDS, _MOST_RECORDS
         self.limited = buffer_capacity(size, steps // every, *room)
@@ -117,9 +119,10 @@ class Job:
         if self.treedef is not None:
             return
         args, fixed = self._arguments(0, 0, 0)
-        shapes = self.compiled.shapes(*args, **fixed)
-        if shapes is None:  # XLA records into buffers of some size, not into the final arrays
-            self.native = False
+        if found := self.compiled.ready(*args, **fixed):
+            self.traced = found[0]
+            shapes = self.traced.shapes
+        else:  # XLA records into buffers of some size, not into the final arrays
             self.buffer = self.buffer._replace(capacity=self.limited)
             args, fixed = self._arguments(0, 0, 0)
             shapes = jax.eval_shape(lambda: self.compiled(*args, **fixed))
@@ -196,11 +199,10 @@ class Job:
         """Make a chunk; what it records goes to its place if it ends with a sample."""
         place = self.recorded if complete else self.spare
         args, fixed = self._arguments(records, stride, self.records if complete else 0)
-        found = self.compiled.find(args, fixed) if self.native else None
-        if found:
-            traced, leaves = found
+        if self.traced is not None:
+            leaves = self.traced.arranged(jax.tree.leaves(args))
             results = [*[None] * self.state_size, *place, None]
-            state, _, finite = traced.now(leaves, None, 1, results)
+            state, _, finite = self.traced.now(leaves, None, 1, results)
             return state, bool(finite)
         args, fixed = self._arguments(records, stride, 0)
         state, outputs, flag = self.compiled(*args, **fixed)
@@ -212,8 +214,9 @@ class Job:
 
     def _diverged(self, steps: int) -> None:
         """Walk the failed chunk again, step by step, to name the first value that is not finite."""
+        first = jnp.asarray(self.start.step)
         before, (node, field) = locate(
-            self.program, self.state, self.signals, self.start.step, steps, self.selection
+            self.program, self.state, self.signals, first, steps, self.selection
         )
         made = int(before.step - self.start.step)
         time_s = (int(before.step) + 1) * self.program.timestep
@@ -257,9 +260,16 @@ class Job:
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=dataclasses.replace(jax.device_put(self.state), seen={}),
+            final_state=_having_seen(self.state, {}),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
         )
+
+
+def _having_seen(state: SimulationState, seen: SeenByNode) -> SimulationState:
+    """The same state, in JAX's arrays, and what a run has seen of limits when it was reached."""
+    fields = state.step, state.nodes, state.held, state.coupling
+    step, nodes, held, coupling = jax.device_put(fields)
+    return SimulationState(step, nodes, held, coupling, seen)
 
 
 def _advance(

@@ -78,7 +78,7 @@ class Simulation(Program):
         start = (
             self._checked_state(initial_state, steps)
             if isinstance(initial_state, SimulationState)
-            else self.init_state(initial_state)
+            else self.start_of_run(initial_state)
         )
         warn_if_forked()
         job = Job(self, start, signals, selection, steps, every, watch or strict)
@@ -117,8 +117,7 @@ class Simulation(Program):
         record, every    as in `run`; with `record=()` only the final state is kept
         progress         as in `run`
         threads          one per core by default
-        watch, strict    as in `run`; a batch is not watched unless it is asked for, since that can
-                         make a step of an arm a quarter slower
+        watch, strict    as in `run`; a batch is not watched unless it is asked for
 
         A member that leaves the finite numbers is reported by index (`trajectory.diverged`, and a
         `DivergenceWarning`); the others are what they would be without it. Equals member-by-member

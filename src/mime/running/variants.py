@@ -161,14 +161,16 @@ class Variants:
             self._check_goals(node, field, array)
         self.shared_signals = self.program.signals(shared, self.steps)
 
-    def _check_goals(self, node: str, field: str, array: Array) -> None:
+    def _check_goals(self, node: str, field: str, array: Array | np.ndarray) -> None:
         try:
             self.program.check_goal(node, field, array)
         except InputError:
             for member, values in enumerate(np.asarray(array)):
                 self.program.check_goal(node, field, values, f" of member {member}")
 
-    def _member_signal(self, name: str, spec: Input, array: Array) -> Constant | Series:
+    def _member_signal(
+        self, name: str, spec: Input, array: Array | np.ndarray
+    ) -> Constant | Series:
         if array.ndim == len(spec.shape) + 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.shape == (self.size, *spec.shape):

@@ -35,6 +35,7 @@ class Emitter:
         self.recipes: dict[str, Callable[[], str]] = {}
         """Pointers that are formed where they are used: thousands would not fit into registers."""
         self.operations = 0
+        self.arithmetic = 0
         self._count = 0
 
     # --- names, types, operands -----------------------------------------------------------------
@@ -100,6 +101,7 @@ class Emitter:
         varying = any(isinstance(x, Value) and x.varying for x in operands)
         texts = ", ".join([self.operand(x, type_, varying) for x in operands])
         made = self.emit(f"{code} {self.type(type_, varying)} {texts}", result or type_, varying)
+        self.arithmetic += varying
         self.scopes[-1][key] = made
         return made
 
@@ -114,6 +116,7 @@ class Emitter:
         function = f"llvm.{name}.v{self.lanes}{suffix}" if varying else f"llvm.{name}.{suffix}"
         self.module.declare(function, whole, [whole] * len(operands))
         texts = ", ".join(f"{whole} {self.operand(x, type_, varying)}" for x in operands)
+        self.arithmetic += varying
         return self._keep(key, self.emit(f"call {whole} @{function}({texts})", type_, varying))
 
     def elementary(self, name: str, type_: str, *operands: Any) -> Value:
@@ -134,10 +137,12 @@ class Emitter:
             for which, result in zip(("sin", "cos"), results, strict=True):
                 self._keep((which, *key[1:]), self._shared(result) if not varying else result)
             self.operations += 30
+            self.arithmetic += 30
             return self._known(key)
         function = self.module.elementary(name, type_)
         result = self.emit(f"call {vector} @{function}({texts})", type_, True)
         self.operations += 30
+        self.arithmetic += 30
         return self._keep(key, self._shared(result) if not varying else result)
 
     def _shared(self, x: Value) -> Value:
@@ -241,6 +246,7 @@ class Emitter:
         mask = self.type("i1", condition.varying)
         a, b = (self.operand(x, type_, varying) for x in (yes, no))
         text = f"select {mask} {condition.name}, {whole} {a}, {whole} {b}"
+        self.arithmetic += varying
         return self._keep(key, self.emit(text, type_, varying))
 
     def compare(self, code: str, x: Any, y: Any, type_: str) -> Value:

@@ -38,6 +38,8 @@ class Function(NamedTuple):
     frame: list[Memory]
     """Where arguments and results lie, unless a table says otherwise."""
     operations: int
+    arithmetic: int
+    """Those on members."""
 
 
 class Functions:
@@ -86,6 +88,7 @@ class Functions:
             self._made[key] = self._make(caller, jaxpr, consts, flags, out_flags)
         function = self._made[key]
         caller.e.operations += function.operations
+        caller.e.arithmetic += function.arithmetic
         if caller.in_workspace:
             return self._by_table(caller, function, jaxpr, operands, flags, out_flags)
         e = caller.e
@@ -153,7 +156,7 @@ class Functions:
         head = f"define internal void @{name}(ptr noalias %workspace{parameters}) noinline {{"
         text = [head, "entry:", *e.prologue, *e.lines, "ret void", "}"]
         self.module.functions.append("\n".join(text))
-        return Function(name, frame, e.operations)
+        return Function(name, frame, e.operations, e.arithmetic)
 
     def _from_table(self, e: Emitter, k: int, variable: Any, varying: bool) -> Memory:
         """The array whose offset stands in the table of the call."""

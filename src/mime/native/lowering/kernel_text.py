@@ -41,6 +41,8 @@ class KernelText(NamedTuple):
     workspace_bytes: int
     operations: int
     """Instructions of one pass over the code."""
+    arithmetic: int
+    """Those of them that compute, with a result for each member."""
 
 
 def kernel_text(
@@ -81,7 +83,7 @@ def kernel_text(
     )
     body = [head, "entry:", *e.prologue, *before, "br label %block", *e.lines]
     module.functions.append("\n".join([*body, "exit:", "ret void", "}"]))
-    return KernelText(module.text(), module.workspace, e.operations)
+    return KernelText(module.text(), module.workspace, e.operations, e.arithmetic)
 
 
 def _members(e: Emitter, member: Value) -> list[str]:

@@ -45,6 +45,14 @@ def stopped(arm: RobotArmParameters, state: State) -> State:
     """The same, and the velocities after the blow where a link was driven into its stop."""
     if not has_limits(arm):
         return state
+    q = state["joint_angles"]
+    lower, upper = limits(arm, q.dtype)
+    reached = jnp.any((q <= lower) | (q >= upper))
+    return jax.lax.cond(reached, lambda s: _at_stops(arm, s), lambda s: s, state)
+
+
+def _at_stops(arm: RobotArmParameters, state: State) -> State:
+    """Where some links have reached their stops: a blow if one of them is driven in."""
     q, qd = state["joint_angles"], state["joint_velocities"]
     lower, upper = limits(arm, q.dtype)
     side = (q <= lower).astype(q.dtype) - (q >= upper).astype(q.dtype)

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Float
 
 from mime.control.kinematics.aba import solve_articulated
@@ -20,6 +19,7 @@ from mime.control.kinematics.scalar import Array, add, sub
 from mime.control.kinematics.spatial import NO_WRENCH
 from mime.control.kinematics.tree import KinematicTree, path_to_root
 from mime.native.folding import Constants, split
+from mime.native.jaxprs import kept
 from mime.native.straight import kernel_function
 
 
@@ -87,7 +87,7 @@ def _change(
     The equations of motion are differentiated, and not the algorithm that solves them: torques take
     fewer operations than accelerations, and the same M serves both systems.
     """
-    qdd = checkpoint_name(_solved(constants, *primals), "accelerations")
+    qdd = kept(_solved(constants, *primals))
 
     def missing(variables: list[Any]) -> Array:
         tree, q, qd, tau, gravity_world, F_ext, diagonal = constants.merge(variables)

@@ -15,43 +15,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.custom_derivatives import SymbolicZero
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Literal, Var, new_jaxpr_eqn, no_effects
+from jax.extend.core.primitives import add_p
 
-from mime.native.jaxprs import flattened, kept, kept_values, part, with_light_branches
-
-
-def floats(x: Any) -> bool:
-    """True for what has derivatives."""
-    return bool(jnp.issubdtype(x.dtype, jnp.floating))
+from mime.native.adjoint import floats, with_reverse
+from mime.native.jaxprs import kept, kept_values, part, with_light_branches
 
 
 def reversible(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """The function of a jaxpr, with loops that `jax.vjp` reverses as above."""
     light = with_light_branches(closed)
-    return lambda *args: _evaluated(light.jaxpr, light.consts, args, keeps=None)
+    return lambda *args: _evaluated(light, args)
 
 
-def _evaluated(
-    jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], keeps: bool | None
-) -> list[Any]:
-    """The results of a jaxpr. Inside of a loop, `keeps` tells whether what an inner loop needs for
-    its reverse is kept in the pass of the outer one; a part that is to be recomputed keeps nothing.
-    """
-    env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
+def _evaluated(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    jaxpr = closed.jaxpr
+    env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *args), strict=True))
 
     def read(atom: Any) -> Any:
         return atom.val if isinstance(atom, Literal) else env[atom]
 
     for eqn in jaxpr.eqns:
         operands = [read(v) for v in eqn.invars]
-        name, inner = eqn.primitive.name, eqn.params.get("jaxpr")
-        if name == "scan":
-            results = Loop(eqn, bool(keeps))(*operands)
-        elif name == "jit" and _has_loop(inner.jaxpr):
-            results = _evaluated(inner.jaxpr, inner.consts, operands, keeps)
-        elif name == "remat2" and keeps is not None:
-            more = keeps and eqn.params["policy"] is not None
-            results = _evaluated(inner, (), operands, more)
+        if eqn.primitive.name == "scan":
+            results = list(Loop(eqn).function(*operands))
+        elif eqn.primitive.name == "jit" and _has_loop(eqn.params["jaxpr"].jaxpr):
+            results = _evaluated(eqn.params["jaxpr"], operands)
         else:
             params = eqn.primitive.get_bind_params(eqn.params)
             found = eqn.primitive.bind(*operands, **params)
@@ -69,71 +58,83 @@ def _has_loop(jaxpr: Any) -> bool:
 
 
 class Loop:
-    """A loop as a function of (*constants, *states, *inputs), with a reverse of its own."""
+    """A loop as a function of (*constants, *states, *inputs), with a reverse of its own.
 
-    def __init__(self, eqn: Any, keeps: bool):
+    Inside of another loop, one that `keeps` does not run again in the reverse of the outer pass:
+    what it needs is kept there. Where a pass is to be recomputed, it keeps nothing.
+    """
+
+    def __init__(self, eqn: Any, keeps: bool = False):
         self.eqn, self.keeps = eqn, keeps
         self.consts, self.states = eqn.params["num_consts"], eqn.params["num_carry"]
-        self.function: Any = jax.custom_vjp(self._plain)
-        self.function.defvjp(self._forward, self._backward, symbolic_zeros=True)
+        self.function: Any = jax.custom_vjp(lambda *args: eqn.primitive.bind(*args, **eqn.params))
+        self.function.defvjp(self._forward, lambda back, bars: back(bars), symbolic_zeros=True)
 
-    def __call__(self, *args: Any) -> list[Any]:
-        return list(self.function(*args))
+    def _forward(self, *given: Any) -> tuple[list[Any], Any]:
+        both = self.both([x.perturbed and floats(x.value) for x in given])
+        made = self.run(both, [x.value for x in given])
+        count = len(self.eqn.outvars)
 
-    def _plain(self, *args: Any) -> list[Any]:
-        return self.eqn.primitive.bind(*args, **self.eqn.params)
+        def back(needed: Any, bars: Sequence[Any]) -> tuple[Any, ...]:
+            seen = [not isinstance(bar, SymbolicZero) for bar in bars]
+            there = [bar for bar, is_seen in zip(bars, seen, strict=True) if is_seen]
+            return self.pulled(both, needed, seen, there)
 
-    def _run(self, body: ClosedJaxpr, backwards: bool, *parts: Sequence[Any]) -> list[Any]:
+        return made[:count], jax.tree_util.Partial(back, made[count:])
+
+    def both(self, moving: Sequence[bool]) -> "Pass":
+        """A pass and its reverse, where these arguments move."""
+        first, end = self.consts, self.consts + self.states
+        # A state moves if only because another one does.
+        flags = [
+            moves or (first <= k < end and floats(v.aval))
+            for k, (moves, v) in enumerate(zip(moving, self.eqn.invars, strict=True))
+        ]
+        return Pass(self.eqn.params["jaxpr"], self.consts, self.states, flags)
+
+    def run(self, both: "Pass", args: Sequence[Any]) -> list[Any]:
+        """The results, and behind them what the reverse needs."""
+        first, end = self.consts, self.consts + self.states
+        made = self._scan(both.forward, False, args[:first], args[first:end], args[end:])
+        if self.keeps:
+            made = [kept(x) for x in made]
+        count = len(self.eqn.outvars)
+        consts, inputs = ([args[k] for k in ks] for ks in (both.used_consts, both.used_inputs))
+        return [*made[:count], *consts, *made[count:], *inputs]
+
+    def pulled(
+        self, both: "Pass", needed: Sequence[Any], seen: Sequence[bool], bars: Sequence[Any]
+    ) -> tuple[Any, ...]:
+        """The bars of all arguments from those of the `seen` results; None where there is none."""
+        given = iter(bars)
+        found = [next(given) if is_seen else None for is_seen in seen]
+        floating = [
+            bar for bar, v in zip(found, self.eqn.outvars, strict=True) if floats(v.aval)
+        ]
+        states, outputs = floating[: both.float_states], floating[both.float_states :]
+        of_loop = [v.aval for v, moves in zip(self.eqn.invars, both.moving, strict=True) if moves]
+        totals, rest = of_loop[: both.moving_consts], of_loop[both.moving_consts :]
+        start = [
+            *(jnp.zeros(a.shape, a.dtype) if x is None else x for x, a in zip(states, rest)),
+            *(jnp.zeros(a.shape, a.dtype) for a in totals),
+        ]
+        count = len(both.used_consts)
+        rows = [*needed[count:], *(x for x in outputs if x is not None)]
+        body = both.reverse([x is None for x in outputs])
+        pulled = self._scan(body, True, needed[:count], start, rows)
+        of_states, of_others = pulled[: both.float_states], pulled[both.float_states :]
+        of_consts, of_inputs = of_others[: both.moving_consts], of_others[both.moving_consts :]
+        all_bars = iter([*of_consts, *of_states, *of_inputs])
+        return tuple(next(all_bars) if moves else None for moves in both.moving)
+
+    def _scan(self, body: ClosedJaxpr, backwards: bool, *parts: Sequence[Any]) -> list[Any]:
         """A loop of the same length over another body: constants, states, inputs."""
         consts, states, inputs = parts
-        args = [*consts, *states, *inputs]
         params = {
             **self.eqn.params, "jaxpr": body, "num_consts": len(consts), "num_carry": len(states),
             "reverse": self.eqn.params["reverse"] ^ backwards,
         }  # fmt: skip
-        return self.eqn.primitive.bind(*args, **params)
-
-    def _forward(self, *given: Any) -> tuple[list[Any], Any]:
-        """The results, and what the reverse needs."""
-        first, end = self.consts, self.consts + self.states
-        # A state moves if only because another one does.
-        moving = [
-            floats(x.value) and (x.perturbed or first <= k < end) for k, x in enumerate(given)
-        ]
-        args = [x.value for x in given]
-        both = Pass(self.eqn.params["jaxpr"], self.consts, self.states, moving)
-        results = self._run(both.forward, False, args[:first], args[first:end], args[end:])
-        count = len(self.eqn.outvars)
-        stacks = results[count:]
-        if self.keeps:
-            results, stacks = [kept(x) for x in results[:count]], [kept(x) for x in stacks]
-        consts = [args[k] for k in both.used_consts]
-        inputs = [args[k] for k in both.used_inputs]
-        reverse = jax.tree_util.Partial(lambda *x: self._reverse(both, *x), consts, stacks, inputs)
-        return results[:count], reverse
-
-    def _backward(self, reverse: Any, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        return reverse(cotangents)
-
-    def _reverse(
-        self, both: "Pass", consts: Any, stacks: Any, inputs: Any, cotangents: Sequence[Any]
-    ) -> tuple[Any, ...]:
-        """The cotangents of all arguments; None where there is none."""
-        floating = [c for c, v in zip(cotangents, self.eqn.outvars, strict=True) if floats(v.aval)]
-        states, outputs = floating[: both.float_states], floating[both.float_states :]
-        absent = [isinstance(c, SymbolicZero) for c in outputs]
-        avals = [v.aval for v, moves in zip(self.eqn.invars, both.moving, strict=True) if moves]
-        totals = avals[: both.moving_consts]
-        start = [
-            *(jnp.zeros(c.shape, c.dtype) if isinstance(c, SymbolicZero) else c for c in states),
-            *(jnp.zeros(a.shape, a.dtype) for a in totals),
-        ]
-        seen = [c for c, zero in zip(outputs, absent, strict=True) if not zero]
-        found = self._run(both.reverse(absent), True, consts, start, [*stacks, *inputs, *seen])
-        of_states, rest = found[: both.float_states], found[both.float_states :]
-        of_consts, of_inputs = rest[: both.moving_consts], rest[both.moving_consts :]
-        pulled = iter([*of_consts, *of_states, *of_inputs])
-        return tuple(next(pulled) if moves else None for moves in both.moving)
+        return self.eqn.primitive.bind(*consts, *states, *inputs, **params)
 
 
 class Pass:
@@ -144,58 +145,38 @@ class Pass:
     The bar of a constant is the sum so far. Integers have none, nor has what does not move.
     """
 
-    def __init__(self, body: ClosedJaxpr, consts: int, states: int, moving: Sequence[bool]):
+    def __init__(
+        self, body: ClosedJaxpr, consts: int, states: int, moving: Sequence[bool]
+    ):
         self.moving = list(moving)
-        body = flattened(body)
-        arguments, results = body.in_avals, body.out_avals
-        of_states = [a for a in results[:states] if floats(a)]
-        outputs = [a for a in results[states:] if floats(a)]
+        whole = with_reverse(body, moving)
+        jaxpr, count, end = whole.jaxpr, len(body.in_avals), consts + states
+        results = len(body.out_avals)
+        of_states = [a for a in body.out_avals[:states] if floats(a)]
         self.float_states, self.moving_consts = len(of_states), sum(moving[:consts])
-        totals = [a for a, moves in zip(arguments[:consts], moving, strict=False) if moves]
-        avals = [*arguments, *of_states, *totals, *outputs]
-        typed = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in avals]
-        whole = flattened(jax.make_jaxpr(lambda *x: self._both(body, x))(*typed))
-        jaxpr, count = whole.jaxpr, len(arguments)
-        named = kept_values(jaxpr)
         of_loop, bars = jaxpr.invars[:count], jaxpr.invars[count:]
-        carried = self.float_states + self.moving_consts
-        # What the reverse needs of a pass: constants, states and kept values, inputs.
-        pools = [
-            of_loop[:consts],
-            [*of_loop[consts : consts + states], *named],
-            of_loop[consts + states :],
+        made, pulled = jaxpr.outvars[:results], jaxpr.outvars[results:]
+        # The bar of a constant is the sum over the passes.
+        totals = [Var(v.aval) for v in pulled[: self.moving_consts]]
+        sums = [Var(v.aval) for v in totals]
+        adding = [
+            new_jaxpr_eqn([total, bar], [sum_], add_p, {}, no_effects)
+            for total, bar, sum_ in zip(totals, pulled, sums, strict=False)
         ]
-        given = [*pools[0], *bars[:carried], *pools[1], *pools[2], *bars[carried:]]
-        needed = [v in set(bars) for v in given]
-        backward, used = part(whole, given, jaxpr.outvars[len(results) :], needed)
-        is_used = {v for v, flag in zip(given, used, strict=True) if flag}
-        self.backward, self.outputs = backward, outputs
-        self.used_consts = [k for k, v in enumerate(pools[0]) if v in is_used]
-        self.used_inputs = [
-            consts + states + k for k, v in enumerate(pools[2]) if v in is_used
-        ]
-        stacked = [v for v in pools[1] if v in is_used]
-        self.forward, _ = part(
-            whole, of_loop, [*jaxpr.outvars[: len(results)], *stacked], [True] * count
-        )
-
-    def _both(self, body: ClosedJaxpr, given: Sequence[Any]) -> list[Any]:
-        count = len(self.moving)
-        arguments, bars = given[:count], given[count:]
-        floating = [floats(a) for a in body.out_avals]
-
-        def of_moving(*free: Any) -> tuple[list[Any], list[Any]]:
-            rest = iter(free)
-            whole = [next(rest) if m else x for x, m in zip(arguments, self.moving, strict=True)]
-            results = _evaluated(body.jaxpr, body.consts, whole, keeps=True)
-            return [x for x, f in zip(results, floating, strict=True) if f], results
-
-        free = [x for x, moves in zip(arguments, self.moving, strict=True) if moves]
-        _, pull, results = jax.vjp(of_moving, *free, has_aux=True)
-        states, consts = self.float_states, self.moving_consts
-        pulled = pull([*bars[:states], *bars[states + consts :]])
-        totals = [a + b for a, b in zip(bars[states : states + consts], pulled, strict=False)]
-        return [*results, *pulled[consts : consts + states], *totals, *pulled[consts + states :]]
+        whole = ClosedJaxpr(jaxpr.replace(eqns=[*jaxpr.eqns, *adding]), whole.consts)
+        carried = [*bars[: self.float_states], *totals]
+        rows = [*of_loop[consts:end], *kept_values(jaxpr)]
+        given = [*of_loop[:consts], *carried, *rows, *of_loop[end:], *bars[self.float_states :]]
+        moved = self.moving_consts
+        wanted = [*pulled[moved : moved + self.float_states], *sums]
+        wanted += pulled[moved + self.float_states :]
+        always = {*carried, *bars}
+        self.backward, used = part(whole, given, wanted, [v in always for v in given])
+        needed = {v for v, flag in zip(given, used, strict=True) if flag}
+        self.used_consts = [k for k in range(consts) if of_loop[k] in needed]
+        self.used_inputs = [k for k in range(end, count) if of_loop[k] in needed]
+        stacked = [v for v in rows if v in needed]
+        self.forward, _ = part(whole, of_loop, [*made, *stacked], [True] * count)
 
     def reverse(self, absent: Sequence[bool]) -> ClosedJaxpr:
         """The reverse of a pass, without the cotangents of outputs that are `absent`: zeros."""

@@ -4,6 +4,7 @@ What all members share decides with a branch of the processor. Where members dif
 what any of them needs, and each lane keeps what is its own.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -427,7 +428,7 @@ def size_of(jaxpr: Any) -> int:
 
 
 def _size(v: Any) -> int:
-    return int(np.prod(v.aval.shape, dtype=np.int64))
+    return math.prod(v.aval.shape)
 
 
 def _linear_solve(

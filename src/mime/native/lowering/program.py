@@ -1,5 +1,6 @@
 """A jaxpr, equation by equation: what each variable becomes."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,8 @@ class Program:
     def _note_aliases(
         self, operands: Sequence[Lowered], last: Sequence[bool], results: Sequence[Lowered]
     ) -> None:
+        if not any(isinstance(x, Memory) for x in results):
+            return
         read_later = {
             x.pointers
             for x, is_last in zip(operands, last, strict=True)
@@ -327,7 +330,7 @@ def constant(x: Any) -> np.ndarray:
 
 
 def _size(v: Any) -> int:
-    return int(np.prod(v.aval.shape, dtype=np.int64))
+    return math.prod(v.aval.shape)
 
 
 def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:

@@ -6,6 +6,8 @@ An array **in memory** is a `Memory`: it is large, or its index is known only wh
 """
 
 import dataclasses
+import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +85,7 @@ class Memory:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def reshaped(self, shape: tuple[int, ...]) -> "Memory":
         """The same elements in another shape."""
@@ -93,6 +95,7 @@ class Memory:
 Lowered = np.ndarray | Memory
 
 
+@cache
 def type_of(dtype: Any) -> str:
     """The LLVM type of an element of this dtype."""
     name = np.dtype(dtype).name if not hasattr(dtype, "_rules") else str(dtype)

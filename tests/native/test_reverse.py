@@ -129,7 +129,17 @@ def elements(x, c, u):
     return lax.scan(body, x, u)
 
 
-LOOPS = [one_loop, backwards, branches, nested, inner_loops, own_rule, own_reverse, shared, elements]
+LOOPS = [
+    one_loop,
+    backwards,
+    branches,
+    nested,
+    inner_loops,
+    own_rule,
+    own_reverse,
+    shared,
+    elements,
+]
 
 
 def total(function):

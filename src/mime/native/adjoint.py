@@ -1,4 +1,4 @@
-"""A jaxpr and its reverse as one jaxpr: the reverse of each operation is what `jax.vjp` makes of it.
+"""A jaxpr and its reverse in one: the reverse of an operation is what `jax.vjp` makes of it.
 
     y = f(x),  ȳ   ->   y,  x̄ = (∂f/∂x)ᵀ ȳ
 
@@ -47,9 +47,7 @@ def with_reverse(closed: ClosedJaxpr, moving: Sequence[bool], keeps: bool = True
         if not isinstance(x, Literal) and x in sweep.active:
             sweep.give(x, bar)
     sweep.backward(sweep.records)
-    pulled = [
-        sweep.bar_of(v) for v, moves in zip(arguments, moving, strict=True) if moves
-    ]
+    pulled = [sweep.bar_of(v) for v, moves in zip(arguments, moving, strict=True) if moves]
     jaxpr = closed.jaxpr.replace(
         constvars=sweep.constvars,
         invars=[*arguments, *bars],
@@ -87,7 +85,9 @@ class _Sweep:
                 if self.calls[id(inner)] == 1:
                     self._count(inner)
 
-    def _run(self, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], keeps: bool) -> list[Any]:
+    def _run(
+        self, jaxpr: Any, consts: Sequence[Any], args: Sequence[Any], keeps: bool
+    ) -> list[Any]:
         env = dict(zip(jaxpr.invars, args, strict=True))
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = self.constant(const, var.aval)
@@ -228,9 +228,7 @@ class _Sweep:
         outvars = [Var(v.aval) for v in moving]
         params = {**eqn.params, "branches": tuple(uniform)}
         self.eqns.append(
-            new_jaxpr_eqn(
-                [invars[0], *everything, *args], outvars, cond_p, params, eqn.effects
-            )
+            new_jaxpr_eqn([invars[0], *everything, *args], outvars, cond_p, params, eqn.effects)
         )
         return outvars
 
@@ -351,7 +349,7 @@ _kinds: dict[Any, tuple[ClosedJaxpr, list[bool]]] = {}
 def _reverse_of(
     eqn: Any, flags: tuple[bool, ...], seen: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """(*arguments, *bars that are there) -> bars of what moves, and which of the former it needs."""
+    """(*arguments, *bars that are there) -> bars of what moves; and which arguments that needs."""
     simple = next(inner_jaxprs(eqn), None) is None
     key: Any = None
     if simple:

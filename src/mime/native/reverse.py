@@ -108,9 +108,7 @@ class Loop:
         """The bars of all arguments from those of the `seen` results; None where there is none."""
         given = iter(bars)
         found = [next(given) if is_seen else None for is_seen in seen]
-        floating = [
-            bar for bar, v in zip(found, self.eqn.outvars, strict=True) if floats(v.aval)
-        ]
+        floating = [bar for bar, v in zip(found, self.eqn.outvars, strict=True) if floats(v.aval)]
         states, outputs = floating[: both.float_states], floating[both.float_states :]
         of_loop = [v.aval for v, moves in zip(self.eqn.invars, both.moving, strict=True) if moves]
         totals, rest = of_loop[: both.moving_consts], of_loop[both.moving_consts :]
@@ -145,9 +143,7 @@ class Pass:
     The bar of a constant is the sum so far. Integers have none, nor has what does not move.
     """
 
-    def __init__(
-        self, body: ClosedJaxpr, consts: int, states: int, moving: Sequence[bool]
-    ):
+    def __init__(self, body: ClosedJaxpr, consts: int, states: int, moving: Sequence[bool]):
         self.moving = list(moving)
         whole = with_reverse(body, moving)
         jaxpr, count, end = whole.jaxpr, len(body.in_avals), consts + states

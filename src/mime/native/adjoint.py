@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal, Var, new_jaxpr_eqn
+from jax.extend.core import ClosedJaxpr, Literal, Var, jaxpr_as_fun, new_jaxpr_eqn
 from jax.extend.core.primitives import cond_p, copy_p
 from jax.interpreters import partial_eval
 
@@ -70,6 +70,8 @@ class _Sweep:
         """Of each operation that moves: its results, and (their bars) -> [(argument, bar)]."""
         self.bars: dict[Any, Any] = {}
         self.calls: dict[int, int] = {}
+        self.functions: dict[Any, Any] = {}
+        """The calls of the reverses of functions that are called often."""
 
     # --- forward --------------------------------------------------------------------------------
 
@@ -123,7 +125,7 @@ class _Sweep:
         if name == "custom_jvp_call" and (found := self._own_rule(eqn, invars, flags)) is not None:
             return found
         self.eqns.append(eqn.replace(invars=invars, outvars=outvars))
-        rule = self._choice if name == "cond" else self._as_jax
+        rule = {"cond": self._choice, "jit": self._call}.get(name, self._as_jax)
         self._note(outvars, invars, flags, lambda bars: rule(eqn, invars, flags, bars))
         return outvars
 
@@ -188,25 +190,34 @@ class _Sweep:
         given = [*invars, *(bar for bar in bars if bar is not None)]
         return self.inlined(closed, [x for x, flag in zip(given, used, strict=True) if flag])
 
+    def _call(
+        self, eqn: Any, invars: Sequence[Any], flags: Sequence[bool], bars: Sequence[Any]
+    ) -> Sequence[Any]:
+        """A function that is called often: its reverse is one function, too, which computes it
+        again.
+        """
+        seen = tuple(bar is not None for bar in bars)
+        key = (id(eqn.params["jaxpr"].jaxpr), tuple(flags), seen)
+        if key not in self.functions:
+            pulled = jax.jit(jaxpr_as_fun(_pulled(eqn.params["jaxpr"], flags, seen)))
+            given = [v for v, is_seen in zip(eqn.outvars, seen, strict=True) if is_seen]
+            made = jax.make_jaxpr(pulled)(*_typed([*eqn.invars, *given]))
+            self.functions[key] = made.jaxpr.eqns[0]
+        call = self.functions[key]
+        outvars = [Var(v.aval) for v in call.outvars]
+        given = [*invars, *(bar for bar in bars if bar is not None)]
+        self.eqns.append(call.replace(invars=given, outvars=outvars))
+        return outvars
+
     def _choice(
         self, eqn: Any, invars: Sequence[Any], flags: Sequence[bool], bars: Sequence[Any]
     ) -> Sequence[Any]:
         """A branch and its reverse, where the same condition holds."""
         if flags[0]:
             raise AssertionError("the index of a branch is an integer")
-        floating = [floats(v.aval) for v in eqn.outvars]
-        given = [
-            (self.zeros(v.aval) if bar is None else bar)
-            for v, bar, f in zip(eqn.outvars, bars, floating, strict=True)
-            if f
-        ]
-        branches = []
-        for branch in eqn.params["branches"]:
-            whole = with_reverse(branch, flags[1:], keeps=False)
-            jaxpr, count = whole.jaxpr, len(branch.out_avals)
-            wanted = jaxpr.outvars[count:]
-            closed, _ = part(whole, jaxpr.invars, wanted, [True] * len(jaxpr.invars))
-            branches.append(closed)
+        seen = tuple(bar is not None for bar in bars)
+        given = [bar for bar in bars if bar is not None]
+        branches = [_pulled(branch, flags[1:], seen) for branch in eqn.params["branches"]]
         args = [*invars[1:], *given]
         moving = [v for v, flag in zip(invars, flags, strict=True) if flag]
         # Constants of branches are arguments of all of them.
@@ -332,6 +343,24 @@ class _Sweep:
         """out = value"""
         eqn = _copy_of(out.aval.shape, out.aval.dtype).jaxpr.eqns[0]
         self.eqns.append(eqn.replace(invars=[value], outvars=[out]))
+
+
+def _pulled(closed: ClosedJaxpr, flags: Sequence[bool], seen: Sequence[bool]) -> ClosedJaxpr:
+    """(*arguments, *bars of the `seen` results) -> bars of the arguments that move."""
+    whole = with_reverse(closed, flags, keeps=False)
+    count, results = len(closed.in_avals), len(closed.out_avals)
+    floating = [is_seen for is_seen, a in zip(seen, closed.out_avals, strict=True) if floats(a)]
+    arguments, bars = whole.jaxpr.invars[:count], whole.jaxpr.invars[count:]
+    there = [v for v, is_seen in zip(bars, floating, strict=True) if is_seen]
+    absent = [v for v, is_seen in zip(bars, floating, strict=True) if not is_seen]
+    zeros = [np.zeros(v.aval.shape, v.aval.dtype) for v in absent]
+    known = whole.jaxpr.replace(constvars=[*whole.jaxpr.constvars, *absent])
+    given = [*arguments, *there]
+    wanted = known.outvars[results:]
+    found, _ = part(
+        ClosedJaxpr(known, [*whole.consts, *zeros]), given, wanted, [True] * len(given)
+    )
+    return found
 
 
 def _bind(eqn: Any, args: Sequence[Any]) -> list[Any]:

@@ -34,7 +34,7 @@ def branches(x, c, u):
     table = jnp.asarray(np.linspace(0.5, 1.5, 3))
 
     def hit(x):
-        return lax.fori_loop(0, 4, lambda k, y: jnp.cos(y * table) * c[0] + x * k, x)
+        return lax.fori_loop(0, 4, lambda k, y: 0.3 * jnp.cos(y * table) * c[0] + 0.1 * x * k, x)
 
     def body(x, u):
         x = x + 0.2 * u

@@ -357,9 +357,7 @@ def _pulled(closed: ClosedJaxpr, flags: Sequence[bool], seen: Sequence[bool]) ->
     known = whole.jaxpr.replace(constvars=[*whole.jaxpr.constvars, *absent])
     given = [*arguments, *there]
     wanted = known.outvars[results:]
-    found, _ = part(
-        ClosedJaxpr(known, [*whole.consts, *zeros]), given, wanted, [True] * len(given)
-    )
+    found, _ = part(ClosedJaxpr(known, [*whole.consts, *zeros]), given, wanted, [True] * len(given))
     return found
 
 

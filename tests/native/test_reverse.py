@@ -22,7 +22,7 @@ def one_loop(x, c, u):
         x = x + 0.1 * jnp.sin(x[::-1]) * c[0] - 0.05 * u * c[1] + 0.01 * still * n
         return (n + 1, x, still * 0.5), (x[0] * x[1], n)
 
-    return lax.scan(body, (jnp.int32(0), x, jnp.ones(3)), u)
+    return lax.scan(body, (jnp.int32(0), x, jnp.ones_like(x)), u)
 
 
 def backwards(x, c, u):

@@ -144,7 +144,9 @@ LOOPS = [
 
 def total(function):
     def of(x, c, u):
-        leaves = [y for y in jax.tree.leaves(function(x, c, u)) if jnp.issubdtype(y.dtype, float)]
+        leaves = [
+            y for y in jax.tree.leaves(function(x, c, u)) if jnp.issubdtype(y.dtype, jnp.floating)
+        ]
         return sum(jnp.sum(jnp.sin(y + 0.1)) for y in leaves)
 
     return of

@@ -12,6 +12,7 @@ import pytest
 from jax import lax
 
 from mime.native.compiled import inside_jax
+from mime.native.jaxprs import kept
 from native_kernels import natively, same_bits
 
 BIG, LONG, MEMBERS = 300, 40, 7
@@ -352,6 +353,7 @@ def calls(x, y):
         solved,
         jax.jvp(_own_slope, (x,), (y,))[1],
         jax.vjp(_own_pull, x)[1](y),
+        kept(x),
         jax.grad(lambda a: jnp.sum(jax.checkpoint(lambda b: b * b * y)(a)))(x),
         lax.optimization_barrier((x, y)),
         lax.stop_gradient(x),

@@ -6,6 +6,16 @@ from jaxtyping import Array, Float
 
 
 def solve(A: Float[Array, "n n"], B: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """X = A⁻¹ B of a symmetric, positive definite A;   A dX = dB - dA X
+
+    Derivatives are those of the equations, and not of the elimination.
+    """
+    return jax.lax.custom_linear_solve(
+        lambda X: A @ X, B, lambda _, right: _eliminated(A, right), symmetric=True
+    )
+
+
+def _eliminated(A: Array, B: Array) -> Array:
     """A⁻¹ B by Gauss and Jordan, which needs no pivots where A is positive definite."""
     n = A.shape[0]
 

@@ -34,6 +34,7 @@ from mime.core.spec import Input
 from mime.core.step import SimulationState, advance, gather
 from mime.core.wiring import CouplingGroup, Wiring
 from mime.native.folding import jit_folding
+from mime.native.jaxprs import KEPT
 
 AnyProgram = TypeVar("AnyProgram", bound="Program")
 
@@ -244,7 +245,11 @@ def _scan(
     # A gradient computes each step again instead of keeping all that went on inside it: states are
     # all that goes to memory (benchmarks/gradient.py). A scan keeps the two computations apart by
     # itself, hence `prevent_cse=False`.
-    one = jax.checkpoint(stepper(program, signals, state.step), prevent_cse=False)
+    one = jax.checkpoint(
+        stepper(program, signals, state.step),
+        prevent_cse=False,
+        policy=jax.checkpoint_policies.save_only_these_names(KEPT),
+    )
     record = recorder(program.nodes, program.wiring, selection)
 
     def sample_after(state: SimulationState, _: None) -> tuple[SimulationState, Outputs]:

@@ -32,6 +32,7 @@ from mime.native.lowering import (
     unknown_primitives,
 )
 from mime.native.machine import NativeError, compile_ir, host, strict, why_off
+from mime.native.reverse import reversible
 
 NS_PER_OPERATION = 0.4
 """About what an instruction on a vector takes."""
@@ -256,6 +257,7 @@ class Forward:
         self.of, self.moving = kernel, moving
         self.floating = [_floats(a) for a in kernel.out_avals]
         self._reverses: dict[Flags, Kernel] = {}
+        function = reversible(kernel.closed)
 
         def run(*arguments: Any) -> list[Any]:
             free = [x for x, moves in zip(arguments, moving, strict=True) if moves]
@@ -263,7 +265,7 @@ class Forward:
             def of_free(*free: Any) -> tuple[list[Any], list[Any]]:
                 rest = iter(free)
                 whole = [next(rest) if m else x for x, m in zip(arguments, moving, strict=True)]
-                results = jaxpr_as_fun(kernel.closed)(*whole)
+                results = function(*whole)
                 sides: tuple[list[Any], list[Any]] = [], []
                 for x, floats in zip(results, self.floating, strict=True):
                     sides[not floats].append(x)

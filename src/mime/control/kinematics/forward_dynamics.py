@@ -3,8 +3,10 @@
 Two algorithms, each in its own file: the mass matrix with a sparse LᵀDL, and articulated bodies.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 from jaxtyping import Float
 
 from mime.control.kinematics.aba import solve_articulated
@@ -12,9 +14,12 @@ from mime.control.kinematics.crba import joint_momenta, lower_triangle
 from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions, mass_moments
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
-from mime.control.kinematics.rnea import joint_torques, needed_wrenches
+from mime.control.kinematics.rnea import joint_torques, motion_torques, needed_wrenches
 from mime.control.kinematics.scalar import Array, add, sub
+from mime.control.kinematics.spatial import NO_WRENCH
 from mime.control.kinematics.tree import KinematicTree, path_to_root
+from mime.native.folding import Constants, split
+from mime.native.jaxprs import kept
 from mime.native.straight import kernel_function
 
 
@@ -33,15 +38,66 @@ def forward_dynamics(
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to the diagonal
     of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
     """
-    links = walk(tree, q, qd, tau, gravity_world, F_ext, diagonal)
+    constants, variables = split(Given(tree, q, qd, tau, gravity_world, F_ext, diagonal))
+    if not variables:  # NumPy arrays only: Python itself computes
+        return _accelerations(constants.merge([]))
+    return _solved(constants, variables)
+
+
+class Given(NamedTuple):
+    """The arguments of `forward_dynamics`."""
+
+    tree: KinematicTree
+    q: Array
+    qd: Array | None
+    tau: Array
+    gravity_world: Array | None
+    F_ext: Array | None = None
+    diagonal: Array | None = None
+
+
+def _accelerations(given: Given) -> Array:
+    tree, q, qd, tau, gravity_world, F_ext, diagonal = given
+    links = walk(*given)
     X, S = joint_frames(links, q), joint_motions(links)
-    rates, still = links.joint_table(qd), links.joint_table(None)
-    p = needed_wrenches(links, X, S, felt_moments(links), rates, still, gravity_world, F_ext)
+    if gravity_world is None:
+        p = links.each(lambda _: NO_WRENCH, S)
+    else:
+        rates, still = links.joint_table(qd), links.joint_table(None)
+        p = needed_wrenches(links, X, S, felt_moments(links), rates, still, gravity_world, F_ext)
     if isinstance(links, Loops) or articulated_bodies_are_fewer_operations(tree):
         qdd = by_articulated_bodies(links, X, S, p, tau, diagonal)
     else:
         qdd = by_mass_matrix(links, X, S, p, tau, diagonal)
     return links.array(qdd, q, qd, tau)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _solved(constants: Constants, variables: list[Any]) -> Array:
+    """q̈ of the arguments, split into what is known now and what varies."""
+    return _accelerations(constants.merge(variables))
+
+
+@_solved.defjvp
+def _change(
+    constants: Constants, primals: tuple[list[Any]], tangents: tuple[list[Any]]
+) -> tuple[Array, Array]:
+    """M dq̈ = dtau - d(M q̈ + c + g - Σ J_iᵀ F_i), with q̈ held on the right.
+
+    The equations of motion are differentiated, and not the algorithm that solves them: torques take
+    fewer operations than accelerations, and the same M serves both systems.
+    """
+    qdd = kept(_solved(constants, *primals))
+
+    def missing(variables: list[Any]) -> Array:
+        tree, q, qd, tau, gravity_world, F_ext, diagonal = constants.merge(variables)
+        needed = motion_torques(tree, q, qd, qdd, gravity_world, F_ext)
+        return tau - needed if diagonal is None else tau - needed - diagonal * qdd
+
+    _, change = jax.jvp(missing, primals, tangents)
+    given = constants.merge(*primals)
+    alone = given._replace(qd=None, tau=change, gravity_world=None, F_ext=None)
+    return qdd, _accelerations(alone)
 
 
 def by_mass_matrix(

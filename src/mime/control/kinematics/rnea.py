@@ -99,6 +99,18 @@ def rnea(
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
     axes, at the link's own `<inertial>` origin. Joint friction is not included; the armature is.
     """
+    return motion_torques(tree, q, qd, qdd, gravity_world, F_ext)
+
+
+def motion_torques(
+    tree: KinematicTree,
+    q: Array,
+    qd: Array | None,
+    qdd: Array | None,
+    gravity_world: Array,
+    F_ext: Array | None = None,
+) -> Array:
+    """The same as a part of a program that is being traced."""
     links = walk(tree, q, qd, qdd, gravity_world, F_ext)
     X, S = joint_frames(links, q), joint_motions(links)
     v, a = links.joint_table(qd), links.joint_table(qdd)

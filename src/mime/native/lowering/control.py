@@ -505,3 +505,4 @@ STRUCTURED.update(scan=_scan, cond=_cond, empty=_empty, empty2=_empty)
 STRUCTURED["while"] = _while
 STRUCTURED["custom_linear_solve"] = STRUCTURED["linear_solve"] = _linear_solve
 STRUCTURED["optimization_barrier"] = lambda p, eqn, operands, last, homes: operands
+STRUCTURED["name"] = lambda p, eqn, operands, last, homes: operands

@@ -113,6 +113,8 @@ class Program:
     def _note_aliases(
         self, operands: Sequence[Lowered], last: Sequence[bool], results: Sequence[Lowered]
     ) -> None:
+        if not any(isinstance(x, Memory) for x in results):
+            return
         read_later = {
             x.pointers
             for x, is_last in zip(operands, last, strict=True)

@@ -7,6 +7,7 @@ An array **in memory** is a `Memory`: it is large, or its index is known only wh
 
 import dataclasses
 import math
+from functools import cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -94,6 +95,7 @@ class Memory:
 Lowered = np.ndarray | Memory
 
 
+@cache
 def type_of(dtype: Any) -> str:
     """The LLVM type of an element of this dtype."""
     name = np.dtype(dtype).name if not hasattr(dtype, "_rules") else str(dtype)

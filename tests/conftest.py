@@ -28,6 +28,18 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", f"error::mime.{name}")
 
 
+OPTIMISED_FOLDERS = {"native", "verification", "documentation", "oracles"}
+"""Here machine code is compiled as it is for users. Elsewhere it is there sooner, with the same
+bits (tests/native/test_machine.py), which takes a quarter off a test's time."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before any fixture, also of a module."""
+    optimised = not OPTIMISED_FOLDERS.isdisjoint(item.path.parts)
+    os.environ["MIME_NATIVE_OPTIMISE"] = "1" if optimised else "0"
+
+
 SLOW_FOLDERS = ("oracles", "verification")
 """Comparisons with other simulators, and every benchmark of `mime verify`, twice."""
 

@@ -6,10 +6,15 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import mime.control.kinematics as kin
+from mime import model_path
 from mime.native import machine
 from mime.native.machine import Code, Host, NativeError, compile_ir, host
+from native_kernels import natively, same_bits
 
 ADD = "define i64 @add(i64 %x) {{\n  %y = add i64 %x, {}\n  ret i64 %y\n}}\n"
 FMA = """
@@ -70,6 +75,21 @@ def test_a_processor_without_avx_computes_the_same(monkeypatch, features):
     x = 1.0 + 2.0**-30
     once_rounded = 2.0**-60  # x² - (1 + 2⁻²⁹), which two roundings would make 0
     assert fused(compile_ir(FMA, ["fused"]), x, -(1.0 + 2.0**-29)) == once_rounded
+
+
+def test_code_that_is_there_sooner_has_the_same_bits(monkeypatch):
+    tree = kin.parse_urdf(model_path("desktop_arm_6axis"))
+    gravity = np.array([0.0, 0.0, -9.81])
+
+    def accelerations(q):
+        return [kin.forward_dynamics(tree, q, jnp.tanh(q), jnp.exp(q), gravity)]
+
+    q = np.random.default_rng(5).normal(size=(6, 6))
+    found = []
+    for level in "01":
+        monkeypatch.setenv("MIME_NATIVE_OPTIMISE", level)
+        found.append(natively(accelerations, q)[0])
+    assert same_bits(*found)
 
 
 def test_functions_of_the_c_library_are_found():

@@ -31,7 +31,15 @@ from mime.native.lowering import (
     kernel_text,
     unknown_primitives,
 )
-from mime.native.machine import NativeError, compile_ir, host, strict, why_off
+from mime.native.machine import (
+    NativeError,
+    RefusedCodeError,
+    compile_ir,
+    host,
+    optimises,
+    strict,
+    why_off,
+)
 from mime.native.reverse import reversible
 
 NS_PER_OPERATION = 0.4
@@ -101,6 +109,8 @@ class Kernel:
         except Unsupported as error:
             return error
         except NativeError as error:
+            if strict() and isinstance(error, RefusedCodeError):
+                raise
             return Unsupported(error)
         except Exception as error:  # a slip of ours is no reason why a user cannot simulate
             if strict():
@@ -115,7 +125,7 @@ class Kernel:
         if width is _Width.BLOCK and vectors > 1:
             lanes *= vectors
             lowered = kernel_text(self.closed, shared, lanes, fma)
-        digest = hashlib.sha256(lowered.text.encode()).digest()
+        digest = hashlib.sha256(f"{optimises()}\n{lowered.text}".encode()).digest()
         with _lock:
             entry = _loaded.get(digest)
         if entry is None:

@@ -39,6 +39,10 @@ class NativeError(RuntimeError):
     """No machine code for this: its text says why. The work goes to XLA instead."""
 
 
+class RefusedCodeError(NativeError):
+    """LLVM does not take the text: a slip of whoever wrote it."""
+
+
 @dataclass(frozen=True)
 class Host:
     """The processor, as LLVM names it."""
@@ -81,6 +85,11 @@ def strict() -> bool:
     return os.environ.get("MIME_NATIVE", "").lower() == "strict"
 
 
+def optimises() -> bool:
+    """False when the environment wants code sooner rather than faster code; bits are the same."""
+    return os.environ.get("MIME_NATIVE_OPTIMISE", "1") != "0"
+
+
 def host() -> Host:
     """Of this machine; MIME_NATIVE_FEATURES, such as "-avx,-avx2,-fma", has the last word."""
     return _host(os.environ.get("MIME_NATIVE_FEATURES", ""))
@@ -103,13 +112,14 @@ def compile_ir(text: str, functions: Sequence[str]) -> Code:
     if reason := why_off():
         raise NativeError(reason)
     this = host()
-    parts = (text, this.cpu, this.features, this.triple, *_versions(), str(FORMAT))
+    level = int(optimises())
+    parts = (text, this.cpu, this.features, this.triple, *_versions(), str(FORMAT), str(level))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     with _lock:
         try:
-            object_code = code_cache.kept(key, lambda: _object_code(text, this))
+            object_code = code_cache.kept(key, lambda: _object_code(text, this, level))
         except RuntimeError as error:
-            raise NativeError(f"LLVM refuses the code: {error}") from error
+            raise RefusedCodeError(f"LLVM refuses the code: {error}") from error
         try:
             return _load(object_code, functions, this)
         except RuntimeError as error:
@@ -138,20 +148,22 @@ def _host(last_word: str) -> Host:
 
 
 @cache
-def _target_machine(this: Host) -> Any:
+def _target_machine(this: Host, level: int = 1) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_triple(this.triple).create_target_machine(
-        cpu=this.cpu, features=this.features, opt=1, jit=True
+        cpu=this.cpu, features=this.features, opt=level, jit=True
     )
 
 
-def _object_code(text: str, this: Host) -> bytes:
-    machine = _target_machine(this)
+def _object_code(text: str, this: Host, level: int = 1) -> bytes:
+    machine = _target_machine(this, level)
     module = llvm.parse_assembly(text)
     module.triple = this.triple
     module.data_layout = str(machine.target_data)
     module.verify()
+    if level == 0:
+        return machine.emit_object(module)
     options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization = options.slp_vectorization = False
     options.loop_unrolling = options.loop_interleaving = False

@@ -2,8 +2,11 @@
 
 `values`       what a variable is: a constant, an array in registers, an array in memory
 `emitter`      instructions, constants folded, nothing computed twice
-`elementwise`, `shapes`, `reductions`, `indexing`, `control`
+`program`      a jaxpr, equation by equation
+`elementwise`, `shapes`, `reductions`, `large`, `indexing`, `loops`, `branches`
                what each primitive of JAX becomes
+`functions`, `tables`
+               what is called many times, and very many small arrays
 `varying`      what differs from member to member, and what they share
 `kernel_text`  all of it as one function with the signature of `mime.native.ffi`
 """

@@ -6,15 +6,14 @@ for every number of lanes, since it is written out here and not left to LLVM
 seen here then; it is seen where it arose.)
 """
 
-import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mime.native.lowering.elementary_text import elementary_text, function_name
-from mime.native.lowering.values import TYPES, Memory, Value, type_of
+from mime.native.lowering.constants import constant_key, constant_text, rounded, same, wrapped
+from mime.native.lowering.module import Module
+from mime.native.lowering.values import Memory, Value, type_of
 
 _SIZES = {"double": 8, "float": 4, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "i1": 1}
 ALIGNED = 64
@@ -25,7 +24,7 @@ _FLOATS = ("double", "float")
 class Emitter:
     """A function under way: its lines so far, and the values that are known in this block."""
 
-    def __init__(self, lanes: int, fma: bool, module: "Module"):
+    def __init__(self, lanes: int, fma: bool, module: Module):
         self.lanes, self.fma, self.module = lanes, fma, module
         self.lines: list[str] = []
         self.block = "entry"
@@ -453,96 +452,7 @@ class Emitter:
         self.lines[line] = f"{phi.name} = phi {self.type(phi.type, phi.varying)} {ways}"
 
 
-class Module:
-    """What the functions of one kernel share: declarations, tables, elementary functions."""
-
-    def __init__(self, lanes: int, fma: bool):
-        self.lanes, self.fma = lanes, fma
-        self._declared: dict[str, str] = {}
-        self._tables: dict[Any, tuple[str, str]] = {}
-        self._elementary: dict[tuple[str, int], None] = {}
-        self.functions: list[str] = []
-        self.workspace = 0
-        self.offsets: dict[str, int] = {}
-        """Where in the workspace each of its arrays begins, in bytes."""
-
-    def declare(self, name: str, result: str, arguments: Sequence[str]) -> None:
-        if name not in self._declared:
-            self._declared[name] = f"declare {result} @{name}({', '.join(arguments)})"
-
-    def elementary(self, name: str, type_: str) -> str:
-        """The name of an elementary function, which the module then defines."""
-        bits = 64 if type_ == "double" else 32
-        function = function_name(name, bits, self.lanes, self.fma)
-        self._elementary[name, bits] = None
-        return function
-
-    def table(self, array: np.ndarray) -> Memory:
-        """A constant array in memory."""
-        key = (array.dtype.str, array.shape, array.tobytes())
-        if key not in self._tables:
-            name, type_ = f"@table{len(self._tables)}", TYPES[array.dtype.name]
-            stored = "i8" if type_ == "i1" else type_
-            entries = ", ".join(
-                f"{stored} {constant_text(int(x) if type_ == 'i1' else x, stored)}"
-                for x in array.ravel().tolist()
-            )
-            text = f"{name} = private constant [{array.size} x {stored}] [{entries}], align 64"
-            self._tables[key] = name, text
-        return Memory((self._tables[key][0],), "shared", array.shape, array.dtype)
-
-    def allocate(self, shape: tuple[int, ...], dtype: Any, lanes: int) -> int:
-        """Room in the workspace for an array with its lanes: the offset in bytes."""
-        element = _SIZES[type_of(dtype)] * lanes
-        offset = -(-self.workspace // element) * element
-        self.workspace = offset + math.prod(shape) * element
-        return offset
-
-    def text(self) -> str:
-        """The IR of the whole module."""
-        wanted = tuple(sorted(self._elementary))
-        tables = [text for _, text in self._tables.values()]
-        elementary, declared = elementary_text(wanted, self.lanes, self.fma)
-        mine = [text for name, text in self._declared.items() if name not in declared]
-        return "\n".join([*tables, *mine, elementary, *self.functions])
-
-
 def value_key(code: str, type_: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     """What tells one operation from another."""
     named = [x.name if isinstance(x, Value) else constant_key(x) for x in operands]
     return (code, type_, *named)
-
-
-def constant_key(x: Any) -> Any:
-    """What tells one constant from another: 0.0 and -0.0 differ, and so do 1 and 1.0."""
-    return (x, math.copysign(1.0, x)) if isinstance(x, float) else (type(x).__name__, int(x))
-
-
-def same(x: Any, y: Any) -> bool:
-    """True for one and the same constant."""
-    return constant_key(x) == constant_key(y)
-
-
-def constant_text(x: Any, type_: str) -> str:
-    """A number in LLVM's notation: floats by their bits, which is exact."""
-    if type_ == "double":
-        return f"0x{struct.unpack('<Q', struct.pack('<d', float(x)))[0]:016X}"
-    if type_ == "float":
-        with np.errstate(over="ignore"):
-            wide = float(np.float32(x))
-        return f"0x{struct.unpack('<Q', struct.pack('<d', wide))[0]:016X}"
-    if type_ == "i1":
-        return "true" if x else "false"
-    return str(wrapped(int(x), type_))
-
-
-def rounded(x: Any, type_: str) -> Any:
-    """A constant in the precision of its type."""
-    return float(np.float32(x)) if type_ == "float" else x
-
-
-def wrapped(x: int, type_: str) -> int:
-    """A constant integer as the machine keeps it."""
-    bits = int(type_[1:])
-    x &= (1 << bits) - 1
-    return x - (1 << bits) if x >> (bits - 1) else x

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mime.native.lowering.control import size_of
-from mime.native.lowering.emitter import Emitter, Module
-from mime.native.lowering.program import Program
-from mime.native.lowering.values import Lowered, Memory, Value, as_objects, registers
+from mime.native.lowering.emitter import Emitter
+from mime.native.lowering.masks import is_varying
+from mime.native.lowering.module import Module
+from mime.native.lowering.program import Program, equations
+from mime.native.lowering.values import Lowered, Memory, registers
 
 FEWEST_CALLS = 3
 SMALLEST = 60
@@ -53,7 +54,7 @@ class Functions:
         self._serial = itertools.count(1)
         self._count(jaxpr)
         again = {k: n for k, n in self._calls.items() if n >= FEWEST_CALLS}
-        sizes = {k: size_of(self._kept[k]) for k in again}
+        sizes = {k: equations(self._kept[k]) for k in again}
         calls = sum(n for k, n in again.items() if sizes[k] >= SMALLEST)
         self.many = calls >= MANY_CALLS
         smallest = SMALLEST_BY_TABLE if self.many else SMALLEST
@@ -81,7 +82,7 @@ class Functions:
         self, caller: Program, jaxpr: Any, consts: Sequence[Any], operands: Sequence[Lowered]
     ) -> list[Lowered]:
         """Call, and take the results."""
-        flags = [_varies(x) for x in operands]
+        flags = [is_varying(x) for x in operands]
         out_flags = caller.varying.outputs(jaxpr, flags)
         key = (id(jaxpr), tuple(flags), caller.in_workspace)
         if key not in self._made:
@@ -169,9 +170,3 @@ class Functions:
         aval = variable.aval
         kind = "lanes" if varying else "plain"
         return Memory((pointer,), kind, aval.shape, np.dtype(aval.dtype), True)
-
-
-def _varies(x: Lowered) -> bool:
-    if isinstance(x, Memory):
-        return x.kind == "lanes"
-    return any(isinstance(v, Value) and v.varying for v in as_objects(x).flat)

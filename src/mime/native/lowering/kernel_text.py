@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from mime.native.lowering import control, indexing, large
+from mime.native.lowering import branches, indexing, large, loops
 from mime.native.lowering.elementwise import ELEMENTS
-from mime.native.lowering.emitter import Emitter, Module
+from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.functions import Functions
+from mime.native.lowering.module import Module
 from mime.native.lowering.program import CALLS, STRUCTURED, Program
 from mime.native.lowering.reductions import REDUCTIONS
 from mime.native.lowering.shapes import SHAPES
@@ -26,7 +27,7 @@ from mime.native.lowering.tables import (
 from mime.native.lowering.values import UNBOUNDED, Lowered, Memory, Value, is_constant
 from mime.native.lowering.varying import Varying
 
-del control, indexing, large  # imported for their rules
+del branches, indexing, large, loops  # imported for their rules
 
 MANY_CONSTANTS = 256
 """Elements of results that are known now, from which on a loop writes them."""

@@ -156,7 +156,7 @@ class Program:
             return self._in_memory(eqn, operands, homes)
         loaded = [self.in_registers(x) for x in operands]
         varies = any(x.dtype == object for x in loaded)
-        large = varies and max(_size(v) for v in eqn.outvars) > MOST_IN_REGISTERS
+        large = varies and max(size_of_variable(v) for v in eqn.outvars) > MOST_IN_REGISTERS
         if large and (name in ELEMENTS or name in ("broadcast_in_dim", "pad", "dot_general")):
             return self._in_memory(eqn, operands, homes)
         if name in ELEMENTS:
@@ -249,7 +249,7 @@ class Program:
         return Value(result, type_, True)
 
     def _small(self, eqn: Any, operands: Sequence[Lowered]) -> bool:
-        sizes = [x.size for x in operands] + [_size(v) for v in eqn.outvars]
+        sizes = [x.size for x in operands] + [size_of_variable(v) for v in eqn.outvars]
         return max(sizes) <= MOST_IN_REGISTERS
 
     def _in_memory(
@@ -357,11 +357,12 @@ def constant(x: Any) -> np.ndarray:
 def _is_view(eqn: Any) -> bool:
     """True when the result has the elements of the operand in their order."""
     if eqn.primitive.name == "broadcast_in_dim":
-        return _size(eqn.invars[0]) == _size(eqn.outvars[0])
+        return size_of_variable(eqn.invars[0]) == size_of_variable(eqn.outvars[0])
     return eqn.primitive.name in VIEWS
 
 
-def _size(v: Any) -> int:
+def size_of_variable(v: Any) -> int:
+    """The number of elements of a variable."""
     return math.prod(v.aval.shape)
 
 
@@ -382,3 +383,42 @@ def _needed(jaxpr: Any) -> tuple[list[Any], dict[Any, int]]:
     }
     last.update((v, len(kept)) for v in jaxpr.outvars if not isinstance(v, Literal))
     return kept, last
+
+
+def equations(jaxpr: Any) -> int:
+    """Equations of a jaxpr, those of inner ones included, arrays counted by their elements."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        inner = [
+            j
+            for value in eqn.params.values()
+            for j in (value if isinstance(value, tuple | list) else [value])
+            if hasattr(j, "jaxpr") or hasattr(j, "eqns")
+        ]
+        own = max((size_of_variable(v) for v in eqn.outvars), default=1)
+        total += sum(equations(getattr(j, "jaxpr", j)) for j in inner) if inner else max(1, own)
+    return total
+
+
+def _linear_solve(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    lengths, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    counts = [lengths.matvec, lengths.vecmat, lengths.solve, lengths.transpose_solve]
+    first = sum(counts[:2])
+    solve = operands[first : first + counts[2]]
+    right = operands[sum(counts) :]
+    return p.run(jaxprs.solve.jaxpr, jaxprs.solve.consts, [*solve, *right])
+
+
+def _empty(
+    p: Program, eqn: Any, operands: list[Lowered], last: list[bool], homes: Mapping[Any, Memory]
+) -> list[Lowered]:
+    out = eqn.outvars[0].aval
+    return [Memory((), "nothing", out.shape, np.dtype(out.dtype))]
+
+
+STRUCTURED["empty"] = STRUCTURED["empty2"] = _empty
+STRUCTURED["custom_linear_solve"] = STRUCTURED["linear_solve"] = _linear_solve
+STRUCTURED["optimization_barrier"] = lambda p, eqn, operands, last, homes: operands
+STRUCTURED["name"] = lambda p, eqn, operands, last, homes: operands

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -186,6 +187,13 @@ def test_a_file_is_read_by_its_root_element_and_an_arm_takes_both(tmp_path):
         parse_mjcf(urdf)
     with pytest.raises(UrdfError, match="the root element is <mujoco>; expected <robot>"):
         parse_urdf(file)
+
+
+def test_without_mujoco_the_error_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MjcfError, match=r"pip install 'mime-sim\[mjcf\]'"):
+        parse_mjcf(written(tmp_path, ""))
+    parse_urdf(model_path("planar_arm_3link")).to_mjcf(tmp_path / "out.xml")  # writing needs none
 
 
 def test_an_elastic_arm_with_springs_beside_its_joints_is_held_by_their_sum(tmp_path):

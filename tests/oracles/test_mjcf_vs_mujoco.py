@@ -141,23 +141,24 @@ initial_state.arm.joint_angles = [0.1, 0.5]
 type = "RobotArmNode"
 urdf_path = "hopper.xml"
 end_effector_link_name = "foot"
-integrator = "rk4"
 on_problem = "refuse"
 """
 
 
 def test_a_scenario_runs_an_arm_from_an_mjcf_as_mujoco_does(tmp_path):
-    # Both are the classical Runge-Kutta method: what is left is rounding, grown over the swing.
+    # Both are semi-implicit Euler with implicit damping: what is left is rounding, grown over the
+    # swing.
     (tmp_path / "hopper.xml").write_text(HOPPER)
     (tmp_path / "run.toml").write_text(SCENARIO)
     scenario = load_scenario(tmp_path / "run.toml")
-    final = scenario.simulation.run(0.2, progress=False, initial_state=scenario.initial_state)
+    final = scenario.simulation.run(
+        0.2, progress=False, initial_state=scenario.initial_state, record=["arm.joint_angles"]
+    )
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "hopper.xml"))
-    model.opt.integrator, model.opt.timestep = mujoco.mjtIntegrator.mjINT_RK4, 1e-3
+    model.opt.timestep = 1e-3
     data = mujoco.MjData(model)
     data.qpos[:] = 0.1, 0.5
     for _ in range(200):
         mujoco.mj_step(model, data)
     np.testing.assert_allclose(final["arm"]["joint_angles"][-1], data.qpos, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(final["arm"]["joint_velocities"][-1], data.qvel, rtol=0, atol=1e-10)
     assert abs(data.qpos[1] - 0.5) > 0.05

@@ -15,9 +15,7 @@ def reason_against(compiled: Compiled, index: Any) -> str:
     """Why an actuator is none that acts on a joint by an affine law; empty when it is one."""
     model, mujoco = compiled.model, compiled.mujoco
     at = int(index)
-    transmission = mujoco.mjtTrn(int(model.actuator_trntype[at]))
-    hinges = (mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT)
-    if transmission not in hinges:
+    if not _on_joint(compiled, at):
         return "acts on no joint: MIME drives joints"
     if np.any(model.actuator_dampingpoly[at]):
         return "has a damping that is not linear"
@@ -34,6 +32,21 @@ def reason_against(compiled: Compiled, index: Any) -> str:
     affine = gain in (mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtGain.mjGAIN_AFFINE)
     affine &= bias in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
     return "" if affine else "is not affine in control, position and velocity"
+
+
+def _on_joint(compiled: Compiled, at: int) -> bool:
+    kinds = compiled.mujoco.mjtTrn
+    hinges = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+    return int(compiled.model.actuator_trntype[at]) in hinges
+
+
+def drives_of_joints(compiled: Compiled) -> dict[int, list[int]]:
+    """The actuators on each joint, of whatever kind, by MuJoCo's numbers."""
+    found: dict[int, list[int]] = {}
+    for a in range(compiled.model.nactuator):
+        if _on_joint(compiled, a):
+            found.setdefault(int(compiled.model.actuator_trnid[a, 0]), []).append(a)
+    return found
 
 
 def _reason_against_motor(model: Any, at: int) -> str:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from mime.control.kinematics.actuator import Actuator, Keyframe
-from mime.control.kinematics.mjcf.actuators import read_actuators, reason_against
+from mime.control.kinematics.mjcf.actuators import drives_of_joints, read_actuators, reason_against
 from mime.control.kinematics.mjcf.model import Compiled
 from mime.control.kinematics.mjcf.visual import read_visuals
 from mime.control.kinematics.poses import pose_matrix, shift
@@ -30,11 +30,11 @@ from mime.control.kinematics.urdf.merge import build_tree
 def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
     """The tree of the model; `findings` becomes its report."""
     model, document = compiled.model, compiled.document
-    actuators = read_actuators(compiled)
+    actuators, drives = read_actuators(compiled), drives_of_joints(compiled)
     links = {"world": UrdfLink(document.root, "world")}
     joints: dict[str, UrdfJoint] = {}
     for body in range(1, model.nbody):
-        _add_body(compiled, body, links, joints, actuators)
+        _add_body(compiled, body, links, joints, actuators, drives)
     tree = build_tree(document.root, links, joints, (), [], allow_unphysical_inertia=False)
     names, link_idxs, offsets, notes = _frames(compiled, tree)
     order = [compiled.joint_names.index(name) for name in tree.joint_names]
@@ -73,6 +73,7 @@ def _add_body(
     links: dict[str, UrdfLink],
     joints: dict[str, UrdfJoint],
     actuators: tuple[Actuator, ...],
+    drives: dict[int, list[int]],
 ) -> None:
     model, element = compiled.model, compiled.element("bodies", body)
     name, parent = compiled.body_names[body], int(model.body_parentid[body])
@@ -95,7 +96,7 @@ def _add_body(
         own = compiled.joint_names[j]
         child = name if last else _unique(f"{name}/{own}", [*links, *compiled.body_names])
         origin = origin @ shift(model.jnt_pos[j] - point)
-        joint = _joint(compiled, j, above, child, origin, actuators)
+        joint = _joint(compiled, j, above, child, origin, actuators, drives.get(j, []))
         joints[own] = joint
         if not last:
             links[child] = UrdfLink(element, child)
@@ -116,6 +117,7 @@ def _joint(
     child: str,
     origin: np.ndarray,
     actuators: tuple[Actuator, ...],
+    drives: list[int],
 ) -> UrdfJoint:
     model = compiled.model
     slides = model.jnt_type[j] == compiled.mujoco.mjtJoint.mjJNT_SLIDE
@@ -128,12 +130,10 @@ def _joint(
     if not slides and math.isinf(lower):
         kind = JOINT_TYPE_CONTINUOUS
     damping, armature = float(model.dof_damping[dof]), float(model.dof_armature[dof])
-    for a in range(model.nactuator):  # also of those that are left out: they hang on the joint
-        on_joint = "acts on no joint" not in reason_against(compiled, a)
-        if on_joint and model.actuator_trnid[a, 0] == j:
-            gear = float(model.actuator_gear[a, 0])
-            armature += gear**2 * float(model.actuator_armature[a])
-            damping += gear**2 * float(model.actuator_damping[a])
+    for a in drives:  # also of those that are left out: they hang on the joint
+        gear = float(model.actuator_gear[a, 0])
+        armature += gear**2 * float(model.actuator_armature[a])
+        damping += gear**2 * float(model.actuator_damping[a])
     mine = [actuator for actuator in actuators if actuator.joint_name == compiled.joint_names[j]]
     gears = {actuator.gear for actuator in mine if actuator.gear}
     gear = gears.pop() if len(gears) == 1 else 1.0

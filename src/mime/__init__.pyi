@@ -1,6 +1,9 @@
 # The public names of MIME, each with the module that defines it. This is the one table of them.
 
 from mime.control.inverse_kinematics import solve_ik as solve_ik
+from mime.control.kinematics.mjcf import parse_mjcf as parse_mjcf
+from mime.control.kinematics.report import Finding as Finding
+from mime.control.kinematics.robot_file import parse_robot as parse_robot
 from mime.control.kinematics.tree import KinematicTree as KinematicTree
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
 from mime.core.monitor import LimitExceeded as LimitExceeded

@@ -13,7 +13,9 @@ from mime.core.problem import Problem
 
 _LIMITS = ("joint_limits", "effort_limits", "velocity_limits")
 """Infinite where a joint has none."""
-_OF_JOINTS = (*_LIMITS, "joint_friction", "joint_coulomb_friction", "gear_ratio", "rotor_inertia")
+_OF_SPRINGS = ("spring_stiffness_n_m_per_rad", "spring_reference_rad")
+_OF_DRIVES = ("joint_friction", "joint_coulomb_friction", "gear_ratio", "rotor_inertia")
+_OF_JOINTS = (*_LIMITS, *_OF_DRIVES, *_OF_SPRINGS)
 
 
 def tree_problems(tree: KinematicTree) -> Iterator[Problem]:

@@ -140,6 +140,26 @@ class Simulation(Program):
         job = BatchJob(variants, selection, steps, every, threads, watch or strict)
         return job.finish(progress, strict)
 
+    def to_mjcf(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        origins: Mapping[str, str] | None = None,
+        uncertainties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the machine of this graph for MuJoCo: springs as joints, motors as `dcmotor`.
+
+        `origins={"arm.link[forearm].mass_kg": "fit of May"}` and `uncertainties={...: 0.02}` become
+        comments beside the values. The header lists what an MJCF cannot say.
+        """
+        machines: list[Any] = [n for n in self.nodes.values() if hasattr(n, "graph_to_mjcf")]
+        if len(machines) != 1:
+            names = quoted(node.name for node in machines)
+            raise InputError(
+                f"to_mjcf writes a graph with one arm or elastic joint; this one has {names}"
+            )
+        machines[0].graph_to_mjcf(self, path, origins, uncertainties)
+
     def count_steps(
         self, duration: SupportsFloat | None, steps: SupportsIndex | None = None
     ) -> int:

@@ -1,5 +1,9 @@
 """Kinematics and dynamics of robots that are trees of rigid links."""
 
+from mime.control.kinematics.actuator import Actuator as Actuator
+from mime.control.kinematics.actuator import DcMotor as DcMotor
+from mime.control.kinematics.actuator import Keyframe as Keyframe
+from mime.control.kinematics.actuator import actuator_torques as actuator_torques
 from mime.control.kinematics.crba import mass_matrix as mass_matrix
 from mime.control.kinematics.energy import kinetic_energy as kinetic_energy
 from mime.control.kinematics.energy import potential_energy as potential_energy
@@ -13,9 +17,14 @@ from mime.control.kinematics.fk import joint_to_world_transforms as joint_to_wor
 from mime.control.kinematics.fk import link_to_world_transforms as link_to_world_transforms
 from mime.control.kinematics.fk import link_world_poses as link_world_poses
 from mime.control.kinematics.forward_dynamics import forward_dynamics as forward_dynamics
+from mime.control.kinematics.mjcf import MjcfError as MjcfError
+from mime.control.kinematics.mjcf import parse_mjcf as parse_mjcf
+from mime.control.kinematics.report import Finding as Finding
+from mime.control.kinematics.report import RobotFileError as RobotFileError
 from mime.control.kinematics.rnea import gravity_vector as gravity_vector
 from mime.control.kinematics.rnea import nonlinear_bias as nonlinear_bias
 from mime.control.kinematics.rnea import rnea as rnea
+from mime.control.kinematics.robot_file import parse_robot as parse_robot
 from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
 from mime.control.kinematics.tree import JOINT_TYPE_FIXED as JOINT_TYPE_FIXED
 from mime.control.kinematics.tree import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC

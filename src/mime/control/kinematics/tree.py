@@ -1,21 +1,22 @@
 """A robot as a value: which link hangs on which, and what each joint and link measures."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from mime._text import brief, nearest, quoted, shortened
+from mime.control.kinematics.actuator import Actuator, Keyframe
+from mime.control.kinematics.joint_types import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
+from mime.control.kinematics.joint_types import JOINT_TYPE_FIXED as JOINT_TYPE_FIXED
+from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC
+from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYPE_REVOLUTE
+from mime.control.kinematics.report import Finding
 from mime.control.kinematics.scalar import Array
 from mime.core.spec import parameter
-
-JOINT_TYPE_REVOLUTE = 0
-JOINT_TYPE_PRISMATIC = 1
-JOINT_TYPE_CONTINUOUS = 2
-JOINT_TYPE_FIXED = 3
-"""Fixed joints are merged by `parse_urdf`: no joint of a tree has this type."""
 
 
 class Visual(NamedTuple):
@@ -105,8 +106,23 @@ class KinematicTree(eqx.Module):
     """Every link of the URDF, merged ones and the root included."""
     frame_link_idxs: tuple[int, ...] = eqx.field(static=True)
     visuals: tuple[Visual, ...] = eqx.field(static=True)
-    ignored: tuple[str, ...] = eqx.field(static=True)
-    """Parts of the file that MIME does not simulate."""
+    report: tuple[Finding, ...] = eqx.field(static=True)
+    """What the file says and MIME does not simulate as it is written; `print(tree)` shows it."""
+
+    spring_stiffness_n_m_per_rad: Float[Array, " joints"] | None = parameter(
+        "N·m/rad", shape=None, at_least=0.0, folds=True, default=None
+    )
+    """A spring beside each joint, between parent and child (MJCF `stiffness`); N/m of a slider.
+    tau = -k (q - q0) is not part of the dynamics below, as friction is not; None without any.
+    """
+    spring_reference_rad: Float[Array, " joints"] | None = parameter(
+        "rad", shape=None, folds=True, default=None
+    )
+    """q0 at which that spring is relaxed; m of a slider."""
+    gravity_m_per_s2: tuple[float, float, float] | None = eqx.field(static=True, default=None)
+    """In the root's axes, where the file says it (MJCF does, URDF does not)."""
+    actuators: tuple[Actuator, ...] = eqx.field(static=True, default=())
+    keyframes: tuple[Keyframe, ...] = eqx.field(static=True, default=())
 
     @property
     def num_joints(self) -> int:
@@ -122,6 +138,11 @@ class KinematicTree(eqx.Module):
         return np.array(self.joint_kinds)
 
     @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parts of the file that MIME does not simulate: what `report` says was left out."""
+        return tuple(finding.what for finding in self.report if not finding.mended)
+
+    @property
     def inertial_origins(self) -> Float[Array, "links 3"]:
         """m, the link's own `<inertial>` origin, in its frame.
 
@@ -133,6 +154,36 @@ class KinematicTree(eqx.Module):
     def armature(self) -> Float[Array, " joints"]:
         """gear² · rotor inertia: what a spinning rotor adds to the diagonal of M."""
         return self.gear_ratio**2 * self.rotor_inertia
+
+    def to_urdf(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        origins: Mapping[str, str] | None = None,
+        uncertainties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the tree, as it is now, as a URDF; its header lists what a URDF cannot say.
+
+        `origins={"link[forearm].mass_kg": "fit of May"}` and `uncertainties={...: 0.02}` become
+        comments beside the values.
+        """
+        from mime.control.kinematics.urdf.write import urdf_text
+        from mime.control.kinematics.writing import write_text
+
+        write_text(path, urdf_text(self, origins, uncertainties))
+
+    def to_mjcf(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        origins: Mapping[str, str] | None = None,
+        uncertainties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the tree, as it is now, as an MJCF; likewise."""
+        from mime.control.kinematics.mjcf.write import mjcf_text
+        from mime.control.kinematics.writing import write_text
+
+        write_text(path, mjcf_text(self, origins, uncertainties))
 
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""
@@ -160,6 +211,9 @@ class KinematicTree(eqx.Module):
             )
         lines.append("  ignored: " + ("nothing" if not self.ignored else ""))
         lines += [f"    {line}" for line in self.ignored]
+        mended = [finding for finding in self.report if finding.mended]
+        lines += ["  mended:"] * bool(mended)
+        lines += [f"    {finding.what}; {finding.mended}" for finding in mended]
         return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from mime.control.kinematics.writing import write_text
 from mime.control.linear_flow import Matrix2, flow
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.problem import Problem
@@ -248,6 +249,12 @@ class ElasticJointNode(Node):
         if self.hardening_n_m_per_rad3 is not None:
             energy = energy + 0.5 * self.hardening_n_m_per_rad3 * d**4
         return 0.5 * energy
+
+    def graph_to_mjcf(self, program: Any, path: Any, origins: Any, uncertainties: Any) -> None:
+        """Write this joint and the motor that drives it; `Simulation.to_mjcf` calls it."""
+        from mime.nodes.actuation.mjcf_export import graph_mjcf, machine_of_joint
+
+        write_text(path, graph_mjcf(program, machine_of_joint(self), origins, uncertainties))
 
     @property
     def _linear(self) -> bool:

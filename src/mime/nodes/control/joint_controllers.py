@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from mime.control.kinematics import KinematicTree, gravity_vector, parse_urdf, rnea
+from mime.control.kinematics import KinematicTree, gravity_vector, parse_robot, rnea
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
 from mime.core.monitor import Monitor
@@ -150,18 +150,18 @@ class _JointController(Node):
         kd: Any,
         *,
         torque_limits_n_m: Any = None,
-        gravity_world: Any = STANDARD_GRAVITY,
+        gravity_world: Any = None,
         saturate_effort: bool = False,
     ):
         """Gains and limits: one for all joints, or (N,).
 
         tree             the arm, or the path of its URDF
         torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
-        gravity_world    seen from the root link
+        gravity_world    seen from the root link; default: the file's (MJCF says one), else standard
         saturate_effort  clip to the URDF's effort limits too
         """
         self.name, self.timestep = name, timestep
-        self.tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
+        self.tree = tree if isinstance(tree, KinematicTree) else parse_robot(tree)
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
             values: Any = (
@@ -171,6 +171,8 @@ class _JointController(Node):
             self.kp, self.kd, self.torque_limits_n_m = values
         except ParameterError as error:
             raise ParameterError(f"{type(self).__name__} {name!r}", error.problems) from None
+        if gravity_world is None:
+            gravity_world = self.tree.gravity_m_per_s2 or STANDARD_GRAVITY
         self.gravity_world, self.saturate_effort = gravity_world, saturate_effort
 
     @property

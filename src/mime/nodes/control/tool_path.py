@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime._text import quoted
-from mime.control.kinematics import KinematicTree, parse_urdf
+from mime.control.kinematics import KinematicTree, parse_robot
 from mime.control.s_curve import check_limits
 from mime.control.tool_path import (
     PathSegment,
@@ -116,7 +116,7 @@ class ToolPathNode(Node):
         self.speed_m_per_s = speed_m_per_s
         self.acceleration_m_per_s2 = acceleration_m_per_s2
         self.jerk_m_per_s3 = jerk_m_per_s3
-        tree = tree if isinstance(tree, KinematicTree) else parse_urdf(tree)
+        tree = tree if isinstance(tree, KinematicTree) else parse_robot(tree)
         try:
             check_limits(
                 speed_m_per_s=speed_m_per_s,

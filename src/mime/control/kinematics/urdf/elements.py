@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from mime.control.kinematics.poses import without_rounding
 from mime.control.kinematics.tree import (
     JOINT_TYPE_CONTINUOUS,
     JOINT_TYPE_FIXED,
@@ -27,11 +28,6 @@ JOINT_TYPES = {
     "prismatic": JOINT_TYPE_PRISMATIC,
     "fixed": JOINT_TYPE_FIXED,
 }
-
-# cos(pi/2) comes out as 6e-17 and sin(pi) as 1.2e-16; products of three rotations carry a few times
-# that. A value that an author can have meant is further off: pi written with 14 decimals already
-# gives 3e-15, and is left alone.
-ROUNDING = 1e-15
 
 
 @dataclass
@@ -80,12 +76,6 @@ def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
         ]
     )
     return without_rounding(R)
-
-
-def without_rounding(R: np.ndarray) -> np.ndarray:
-    """R with entries within rounding of 0 and ±1 set to them, so that they fold."""
-    nearest = np.round(R)
-    return np.where(np.abs(R - nearest) < ROUNDING, nearest, R) + 0.0
 
 
 def read_origin(element: Element) -> np.ndarray:

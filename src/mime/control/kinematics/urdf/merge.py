@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mime._text import quoted, shortened
+from mime.control.kinematics.poses import without_rounding
+from mime.control.kinematics.report import left_out
 from mime.control.kinematics.tree import (
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
     KinematicTree,
     Visual,
 )
-from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink, without_rounding
+from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 # Decimal figures of a CAD export are rounded: the triangle inequality may fail by this part of the
@@ -48,7 +50,7 @@ def build_tree(
     notes: list[str],
     allow_unphysical_inertia: bool,
 ) -> KinematicTree:
-    """The tree of moving bodies, checked; `notes` becomes its `ignored`."""
+    """The tree of moving bodies, checked; `notes` becomes its `report`."""
     root = _check_topology(robot, links, joints)
     bodies, frames = _merge(root, links, joints)
     if not bodies:
@@ -101,7 +103,7 @@ def build_tree(
         frame_names=tuple(frames),
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
-        ignored=tuple(notes),
+        report=left_out(robot.path, notes),
     )
 
 

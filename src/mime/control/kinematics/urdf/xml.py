@@ -11,20 +11,18 @@ from xml.parsers import expat
 
 import numpy as np
 
-from mime._text import Travels, shortened
+from mime._text import shortened
+from mime.control.kinematics.report import Finding, RobotFileError
 
 LARGEST = 1e30
 """No length, mass, inertia or ratio of a machine is beyond it; its cube is a number still."""
+MOST_BYTES = 2**26
+"""Of an XML file; the largest robots that people publish take a thirtieth."""
 _LONGEST_TEXT = 60
 
 
-class UrdfError(Travels, ValueError):
-    """The file cannot be simulated. It names file, line and element, what was found, what to do."""
-
-    def __init__(self, file: Path, message: str, line: int | None = None):
-        self.filename = str(file)  # as an `OSError` has it
-        where = str(file) if line is None else f"{file}:{line}"
-        super().__init__(shortened(f"{where}: {message}"))
+class UrdfError(RobotFileError):
+    """A URDF cannot be simulated."""
 
 
 class Element(ElementTree.Element):
@@ -32,6 +30,9 @@ class Element(ElementTree.Element):
 
     path: Path
     line: int
+    refusal: type[RobotFileError] = UrdfError
+    root = "robot"
+    advice = "MIME reads plain URDF: expand xacro first, and close every tag."
 
     if TYPE_CHECKING:  # `read_xml` makes all of them of this class
 
@@ -40,8 +41,12 @@ class Element(ElementTree.Element):
         def iter(self, tag: str | None = None) -> "Iterator[Element]": ...  # type: ignore[override]
         def __iter__(self) -> "Iterator[Element]": ...
 
-    def error(self, message: str) -> UrdfError:
-        return UrdfError(self.path, message, self.line)
+    def error(self, message: str) -> RobotFileError:
+        return self.refusal(self.path, message, self.line)
+
+    def finding(self, words: str, mended: str = "") -> Finding:
+        """What is said of this element, with its file and line."""
+        return Finding(str(self.path), self.line, f"{self.label} {words}", mended)
 
     @property
     def label(self) -> str:
@@ -51,24 +56,29 @@ class Element(ElementTree.Element):
         return shortened(words, 2 * _LONGEST_TEXT)
 
 
-def read_xml(path: Path) -> Element:
+def read_xml(path: Path, kind: type[Element] = Element) -> Element:
     """The root element. Entity declarations are refused: they can blow up or read files."""
+    refusal = kind.refusal
     try:
-        text = path.read_bytes()
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise UrdfError(path, f"cannot be read ({error.strerror}). Check the path.") from error
+        raise refusal(path, f"cannot be read ({error.strerror}). Check the path.") from error
     except ValueError as error:  # a name with a null character
-        raise UrdfError(path, f"cannot be read ({error}). Check the path.") from error
+        raise refusal(path, f"cannot be read ({error}). Check the path.") from error
     if not text.strip():
-        raise UrdfError(path, "the file is empty; expected a <robot>. Export the URDF again.")
+        message = f"the file is empty; expected a <{kind.root}>. Export it again."
+        raise refusal(path, message)
+    if len(text) > MOST_BYTES:
+        raise refusal(path, f"is longer than {MOST_BYTES} bytes; expected a robot in XML.")
 
     def refuse(*_: object) -> None:
         message = "a DOCTYPE or ENTITY declaration; MIME expands no entities. "
         message += "Delete it and write the values out."
-        raise UrdfError(path, message, parser.CurrentLineNumber)
+        raise refusal(path, message, parser.CurrentLineNumber)
 
     def element(tag: str, attributes: dict[str, str]) -> Element:
-        made = Element(tag, attributes)
+        made = kind(tag, attributes)
         made.path, made.line = path, parser.CurrentLineNumber
         return made
 
@@ -81,14 +91,13 @@ def read_xml(path: Path) -> Element:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        message = f"not well-formed XML ({expat.ErrorString(error.code)}). "
-        message += "MIME reads plain URDF: expand xacro first, and close every tag."
-        raise UrdfError(path, message, error.lineno) from error
-    except UrdfError:
+        message = f"not well-formed XML ({expat.ErrorString(error.code)}). {kind.advice}"
+        raise refusal(path, message, error.lineno) from error
+    except RobotFileError:
         raise
     except (LookupError, ValueError) as error:  # an encoding that Python or expat does not read
         message = f"its encoding cannot be read ({error}). Save it as UTF-8."
-        raise UrdfError(path, message, parser.CurrentLineNumber) from error
+        raise refusal(path, message, parser.CurrentLineNumber) from error
     return cast(Element, builder.close())
 
 

@@ -81,7 +81,7 @@ def _series_elastic(
     if friction is not None:
         diagonal = diagonal + rigid * friction
     tau_link = rigid * tau + spread(springs.torque, elastic, n)
-    tau_link = tau_link + forces.tool_torques(arm, q, inputs)
+    tau_link = tau_link + forces.link_torques(arm, q, inputs)
     if arm.joint_limits == "spring":
         push, stiffness = forces.soft_stops(arm, q, qd, dt)
         tau_link, diagonal = tau_link + push, diagonal + stiffness
@@ -114,7 +114,7 @@ def _inserted_body(
     motor, motor_velocity = rotor_motion(arm, q, x), rotor_motion(arm, qd, xd)
     k = jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype)
     K = k * h + jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype)
-    tool = forces.tool_torques(arm, q, inputs) + jnp.zeros(n, dtype)
+    tool = forces.link_torques(arm, q, inputs) + jnp.zeros(n, dtype)
     tau = forces.driving_torques(arm, inputs, motor_velocity) + tool
     friction = forces.implicit_friction(arm, dt, dtype)
     friction = jnp.zeros(n, dtype) if friction is None else friction

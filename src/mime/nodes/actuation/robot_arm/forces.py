@@ -45,6 +45,20 @@ def wrenches_base(arm: RobotArmParameters, inputs: Values) -> Any:
     return jnp.reshape(turned, (-1, 6))
 
 
+def link_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
+    """J_tipᵀ F - k (q - q0) (N,), on the links whatever drives them; a plain 0 without either."""
+    return tool_torques(arm, q, inputs) + spring_torques(arm.tree, q)
+
+
+def spring_torques(tree: KinematicTree, q: Array) -> Any:
+    """-k (q - q0) (N,) of the springs beside the joints; a plain 0 when there are none."""
+    k, rest = tree.spring_stiffness_n_m_per_rad, tree.spring_reference_rad
+    if k is None or not may_be_nonzero(k):
+        return 0.0
+    stretch = q if rest is None else q - jnp.asarray(rest, q.dtype)
+    return -jnp.asarray(k, q.dtype) * stretch
+
+
 def tool_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
     """J_tipᵀ F (N,) for a wrench at the tool tip; a plain 0 when there is none."""
     wrench = inputs["end_effector_wrench_world"]

@@ -72,6 +72,8 @@ def with_inserted_bodies(
         parent_idxs=tuple(parent(i, ball) for i, ball in links),
         coordinate_idxs=tuple(coordinates.index((c_of[i], ball)) for i, ball in links),
         frame_link_idxs=tuple(at.get(i, -1) for i in tree.frame_link_idxs),
+        spring_stiffness_n_m_per_rad=None,  # of x1 + x2: `forces.link_torques` has them
+        spring_reference_rad=None,
     )
 
 

@@ -15,6 +15,7 @@ from mime.control.kinematics import (
     link_world_poses,
     mass_matrix,
 )
+from mime.control.kinematics.writing import write_text
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
@@ -26,7 +27,7 @@ from mime.nodes.actuation.robot_arm.springs import only, spread
 
 
 class RobotArmNode(RobotArmParameters):
-    """M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ + Σ J_iᵀ F_i
+    """M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ - k (q - q0) + Σ J_iᵀ F_i
 
     Semi-implicit Euler: q̇' = q̇ + dt q̈ and q' = q + dt q̇', with the friction f taken at q̇'
     (`integrator="implicit"`) or at q̇ (`"explicit"`).
@@ -34,6 +35,8 @@ class RobotArmNode(RobotArmParameters):
     A joint with a finite `joint_stiffness_n_m_per_rad` is elastic: the command drives a rotor
     θ = q - x that the spring joins to the link. The arm's state then holds the deflections x too,
     and a state of joint angles alone has relaxed springs.
+
+    k and q0 are those of springs beside the joints, of which an MJCF may have some.
 
     Angles are rad and torques N·m for a revolute joint, m and N for a prismatic one. N is the
     number of joints, L that of moving links (they differ only when joints mimic others), E that of
@@ -67,7 +70,7 @@ class RobotArmNode(RobotArmParameters):
             ),
             "joint_angles": Output((n,), "rad", "q"),
             "joint_velocities": Output((n,), "rad/s", "q̇"),
-            "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ + Jᵀ F_ext"),
+            "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ - k (q - q0) + Jᵀ F_ext"),
         }
         if self.elastic_joints:
             spec |= {
@@ -98,13 +101,14 @@ class RobotArmNode(RobotArmParameters):
     def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
         """The arm at rest, its springs wound up by its weight: x = -g(q) / k.
 
-        A commanded torque of g(q) keeps it there.
+        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight.
         """
         q = jnp.asarray(joint_angles, jnp.result_type(float))
         state = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
         state["joint_angles"] = q
         if self.elastic_joints:
             g = jnp.asarray(gravity_vector(self.tree, q, forces.gravity_base(self)))
+            g = g - forces.spring_torques(self.tree, q)
             k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
             state["joint_deflections"] = -only(g, self.elastic_joints) / k
         return state
@@ -123,7 +127,7 @@ class RobotArmNode(RobotArmParameters):
 
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
-        tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        tau = forces.driving_torques(self, inputs, qd) + forces.link_torques(self, q, inputs)
         diagonal = forces.implicit_friction(self, dt, q.dtype)
         if self.joint_limits == "spring":
             push, stiffness = forces.soft_stops(self, q, qd, dt)
@@ -217,7 +221,7 @@ class RobotArmNode(RobotArmParameters):
         if self.elastic_joints:
             return elastic.accelerations(self, state, inputs, 0.0, 0.0)
         q, qd = state["joint_angles"], state["joint_velocities"]
-        tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
+        tau = forces.driving_torques(self, inputs, qd) + forces.link_torques(self, q, inputs)
         if self.joint_limits == "spring":
             tau = tau + forces.soft_stops(self, q, qd, 0.0)[0]
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
@@ -252,8 +256,14 @@ class RobotArmNode(RobotArmParameters):
             "link_poses_world": jax.vmap(self._in_world)(link_world_poses(self.tree, q)),
             "joint_angles": q,
             "joint_velocities": qd,
-            "joint_torques_actual": tau + forces.tool_torques(self, q, boundary_inputs),
+            "joint_torques_actual": tau + forces.link_torques(self, q, boundary_inputs),
         }
+
+    def graph_to_mjcf(self, program: Any, path: Any, origins: Any, uncertainties: Any) -> None:
+        """Write this machine and the motors that drive it; `Simulation.to_mjcf` calls it."""
+        from mime.nodes.actuation.mjcf_export import graph_mjcf, machine_of_arm
+
+        write_text(path, graph_mjcf(program, machine_of_arm(self), origins, uncertainties))
 
     def _in_world(self, pose_base: Array) -> Array:
         """P_base ⊕ pose; free when the base stands at the origin."""

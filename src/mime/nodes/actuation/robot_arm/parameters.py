@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from mime._text import nearest, quoted
 from mime.control.joint_limits import limit_problems
-from mime.control.kinematics import KinematicTree, parse_urdf
+from mime.control.kinematics import KinematicTree, parse_robot
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.arguments import instance, numbers, text
@@ -33,6 +33,8 @@ _OF_JOINTS = {
     "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
     "rotor_inertia_kg_m2": ("tree.rotor_inertia", "kg·m²"),
     "gear_ratio": ("tree.gear_ratio", ""),
+    "spring_stiffness_n_m_per_rad": ("tree.spring_stiffness_n_m_per_rad", "N·m/rad"),
+    "spring_reference_rad": ("tree.spring_reference_rad", "rad"),
 }
 _OF_SPRINGS = {
     "stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", "N·m/rad"),
@@ -93,7 +95,7 @@ class RobotArmParameters(Node):
         end_effector_offset_in_link: Any = IDENTITY_POSE,
         base_pose_world: Any = IDENTITY_POSE,
         joint_friction_n_m_s: Any = None,
-        gravity_world: Any = (0.0, 0.0, -9.80665),
+        gravity_world: Any = None,
         joint_limit_override: Any = None,
         *,
         coulomb_friction_n_m: Any = None,
@@ -110,13 +112,15 @@ class RobotArmParameters(Node):
         integrator: str = "implicit",
         spring_integrator: str = "midpoint",
         saturate_effort: bool = False,
+        on_problem: str = "refuse",
     ):
-        """Read the URDF and build the node.
+        """Read the URDF or MJCF and build the node.
 
         Per-joint values are (N,), or a mapping from joint names; joints not named take the default.
 
-        urdf_path               file, or a `KinematicTree` already parsed
-        end_effector_link_name  any link of the URDF, merged ones included
+        urdf_path               URDF or MJCF file, or a `KinematicTree` already parsed
+        end_effector_link_name  any link of the file, merged ones and sites included
+        gravity_world           default: the file's (MJCF says one), else (0, 0, -9.80665)
         joint_friction_n_m_s    default: the URDF's `damping`
         coulomb_friction_n_m    default: the URDF's `friction`; none when that is all zero
         joint_limit_override    (N, 2) lower and upper, default: the URDF's
@@ -135,9 +139,17 @@ class RobotArmParameters(Node):
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
+        on_problem              "refuse" (default): a file that holds what MIME does not simulate is
+                                refused; "report": what can be mended or left out is, and
+                                `tree.report` lists it
         """
         instance("urdf_path", urdf_path, str, os.PathLike, KinematicTree)
-        tree = urdf_path if isinstance(urdf_path, KinematicTree) else parse_urdf(urdf_path)
+        text("on_problem", on_problem)
+        tree = (
+            urdf_path
+            if isinstance(urdf_path, KinematicTree)
+            else parse_robot(urdf_path, on_problem=on_problem)
+        )
         found: list[Problem] = []
 
         def per_joint(label: str, value: Any, default: Any = 0.0) -> Any:
@@ -183,6 +195,8 @@ class RobotArmParameters(Node):
         self.end_effector_offset_in_link = end_effector_offset_in_link
         self.base_pose_world = base_pose_world
         self.joint_friction_n_m_s = tree.joint_friction if friction is None else friction
+        if gravity_world is None:
+            gravity_world = tree.gravity_m_per_s2 or (0.0, 0.0, -9.80665)
         self.gravity_world = gravity_world
         self.coulomb_friction_n_m = coulomb
         self.elastic_joints = elastic

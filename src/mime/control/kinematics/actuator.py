@@ -1,0 +1,109 @@
+"""What drives a joint: how a control becomes a torque, as plain data of a robot's file."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+Range = tuple[float, float]
+Affine = tuple[float, float, float]
+"""c0 + c1 l + c2 l' of the actuator's length l = gear q and its velocity."""
+
+
+class DcMotor(NamedTuple):
+    """v = R i + L di/dt + K w,   tau = K i, at the rotor, which turns at w = gear q̇.
+
+    The figures are those of a `MotorNode` with `shaft="driven"` and the gear of the actuator.
+    """
+
+    motor_constant_n_m_per_a: float
+    resistance_ohm: float
+    inductance_henry: float = 0.0
+    """0: the current follows the voltage at once."""
+    cogging_n_m: float = 0.0
+    cogging_periods: float = 0.0
+    cogging_phase_rad: float = 0.0
+
+
+class Actuator(NamedTuple):
+    """tau = gear · clip((g0 + g1 l + g2 l') u + b0 + b1 l + b2 l'),   l = gear q
+
+    u is the control within its range, the clip that of `force_range`. Inertia and damping of the
+    actuator are counted at its joint.
+    """
+
+    name: str
+    kind: str
+    """motor, position, velocity, general or dcmotor."""
+    joint_name: str
+    gear: float = 1.0
+    gain: Affine = (1.0, 0.0, 0.0)
+    bias: Affine = (0.0, 0.0, 0.0)
+    control_range: Range = (-float("inf"), float("inf"))
+    force_range: Range = (-float("inf"), float("inf"))
+    """N·m or N, before the gear."""
+    motor: DcMotor | None = None
+    """The electrical side of a dcmotor, whose control is a voltage."""
+
+    @property
+    def effort(self) -> float:
+        """N·m or N, the largest torque on the joint that its ranges allow; infinite if none."""
+        force = max(map(abs, self.force_range))
+        if self.motor is None and not (any(self.gain[1:]) or any(self.bias)):
+            force = min(force, abs(self.gain[0]) * max(map(abs, self.control_range)))
+        return abs(self.gear) * force if force else float("inf")
+
+
+class Keyframe(NamedTuple):
+    """A state that a file names. Joints are in the order of `tree.joint_names`."""
+
+    name: str
+    joint_angles: tuple[float, ...]
+    joint_velocities: tuple[float, ...]
+    controls: tuple[float, ...]
+    """In the order of `tree.actuators`."""
+
+
+def actuator_torques(
+    tree: Any, controls: Any, joint_angles: Any, joint_velocities: Any
+) -> Float[Array | np.ndarray, " n"]:
+    """The torque of a tree's actuators on each joint, in N·m, from their controls (A,).
+
+    A joint feels no more than its effort limit. A motor with an inductance has a current of its
+    own: simulate it as a `MotorNode`. NumPy arrays give a NumPy array.
+    """
+    given = (controls, joint_angles, joint_velocities, tree.effort_limits)
+    xp: Any = jnp if any(isinstance(values, jax.Array) for values in given) else np
+    u, q, qd = (xp.asarray(values) for values in given[:3])
+    tau = [xp.zeros_like(q[0])] * len(tree.joint_names)
+    for actuator, control in zip(tree.actuators, u, strict=True):
+        j = tree.joint_names.index(actuator.joint_name)
+        tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
+    limit = xp.asarray(tree.effort_limits, q.dtype)
+    return xp.clip(xp.stack(tau), -limit, limit)
+
+
+def _force(actuator: Actuator, control: Any, q: Any, qd: Any, xp: Any) -> Any:
+    """What an actuator gives before its gear."""
+    length, rate = actuator.gear * q, actuator.gear * qd
+    u = xp.clip(control, *actuator.control_range)
+    if actuator.motor is None:
+        (g0, g1, g2), (b0, b1, b2) = actuator.gain, actuator.bias
+        force = (g0 + g1 * length + g2 * rate) * u + b0 + b1 * length + b2 * rate
+    else:
+        force = _motor_torque(actuator.name, actuator.motor, u, length, rate, xp)
+    return xp.clip(force, *actuator.force_range)
+
+
+def _motor_torque(name: str, motor: DcMotor, voltage: Any, angle: Any, speed: Any, xp: Any) -> Any:
+    """K (v - K w) / R + A sin(n θ + φ)"""
+    if motor.inductance_henry:
+        raise ValueError(
+            f"actuator {name!r} has an inductance of {motor.inductance_henry} H, so its torque "
+            "depends on a current. Simulate it as a MotorNode with shaft='driven'."
+        )
+    K, R = motor.motor_constant_n_m_per_a, motor.resistance_ohm
+    cogging = motor.cogging_n_m * xp.sin(motor.cogging_periods * angle + motor.cogging_phase_rad)
+    return K * (voltage - K * speed) / R + cogging

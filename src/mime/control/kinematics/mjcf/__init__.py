@@ -1,0 +1,45 @@
+"""MJCF: MuJoCo's file format of robots, read into a `KinematicTree` by MuJoCo's own compiler."""
+
+import os
+from collections.abc import Sequence
+
+from mime.control.kinematics.mjcf.build import tree_of
+from mime.control.kinematics.mjcf.checks import check
+from mime.control.kinematics.mjcf.model import compile_document
+from mime.control.kinematics.mjcf.xml import MjcfError, read_document, refused
+from mime.control.kinematics.tree import KinematicTree
+from mime.core.arguments import path as path_of
+from mime.core.arguments import several, wrong
+
+__all__ = ["MjcfError", "parse_mjcf"]
+
+ON_PROBLEM = ("refuse", "report")
+_HINT = "With on_problem='report' these are left out and listed in tree.report."
+
+
+def parse_mjcf(
+    path: str | os.PathLike,
+    *,
+    on_problem: str = "refuse",
+    search_path: Sequence[str | os.PathLike] = (),
+) -> KinematicTree:
+    """MJCF file -> `KinematicTree`, with what MuJoCo's compiler makes of defaults, meshes, units.
+
+    `on_problem="refuse"`: what has no counterpart is refused, all of it at once, with a
+    `MjcfError`. `"report"`: contacts, tendons, equalities and actuators that are not affine are
+    left out and listed in `tree.report`; all else stays refused.
+
+    Includes and meshes are read from the folder of the file and those of `search_path`, and from
+    nowhere else.
+    """
+    path = path_of("path", path)
+    if on_problem not in ON_PROBLEM:
+        raise wrong("on_problem", "'refuse' or 'report'", on_problem)
+    folders = [path_of("search_path", folder) for folder in several("search_path", search_path)]
+    compiled = compile_document(read_document(path, folders))
+    problems, leavable = check(compiled)
+    if on_problem == "refuse" and leavable:
+        raise refused([*problems, *leavable], "" if problems else _HINT)
+    if problems:
+        raise refused(problems)
+    return tree_of(compiled, leavable)

@@ -1,0 +1,212 @@
+"""From MuJoCo's arrays to a `KinematicTree`.
+
+A body of MuJoCo may have several joints, each at a point of its own. The link of a body stands at
+its last joint, in the body's axes; a link without mass carries each joint before that one. The
+frame of the body itself is `tree.frame(name)`, as is that of each site.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+from mime.control.kinematics.actuator import Actuator, Keyframe
+from mime.control.kinematics.mjcf.actuators import drives_of_joints, read_actuators, reason_against
+from mime.control.kinematics.mjcf.model import Compiled
+from mime.control.kinematics.mjcf.visual import read_visuals
+from mime.control.kinematics.poses import pose_matrix, shift
+from mime.control.kinematics.report import Finding
+from mime.control.kinematics.tree import (
+    JOINT_TYPE_CONTINUOUS,
+    JOINT_TYPE_FIXED,
+    JOINT_TYPE_PRISMATIC,
+    JOINT_TYPE_REVOLUTE,
+    KinematicTree,
+)
+from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
+from mime.control.kinematics.urdf.merge import build_tree
+
+
+def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
+    """The tree of the model; `findings` becomes its report."""
+    model, document = compiled.model, compiled.document
+    actuators, drives = read_actuators(compiled), drives_of_joints(compiled)
+    links = {"world": UrdfLink(document.root, "world")}
+    joints: dict[str, UrdfJoint] = {}
+    for body in range(1, model.nbody):
+        _add_body(compiled, body, links, joints, actuators, drives)
+    tree = build_tree(document.root, links, joints, (), [], allow_unphysical_inertia=False)
+    names, link_idxs, offsets, notes = _frames(compiled, tree)
+    order = [compiled.joint_names.index(name) for name in tree.joint_names]
+    stiffness = np.asarray(model.jnt_stiffness, float)[order]
+    if compiled.disabled("mjDSBL_SPRING"):
+        stiffness = np.zeros_like(stiffness)
+    gravity = np.zeros(3) if compiled.disabled("mjDSBL_GRAVITY") else model.opt.gravity
+    springs = bool(np.any(stiffness))
+    return dataclasses.replace(
+        tree,
+        name=document.root.get("model", document.path.stem),
+        source=str(document.path),
+        frame_names=names,
+        frame_link_idxs=link_idxs,
+        frame_offsets=offsets,
+        visuals=read_visuals(compiled),
+        report=(*document.notes, *findings, *notes),
+        spring_stiffness_n_m_per_rad=stiffness if springs else None,
+        spring_reference_rad=np.asarray(model.qpos_spring, float)[order] if springs else None,
+        gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
+        actuators=actuators,
+        keyframes=_keyframes(compiled, order),
+    )
+
+
+def _link_point(compiled: Compiled, body: int) -> np.ndarray:
+    """Where the link of a body stands in the body's frame: at its last joint."""
+    model = compiled.model
+    count = int(model.body_jntnum[body])
+    return np.array(model.jnt_pos[model.body_jntadr[body] + count - 1]) if count else np.zeros(3)
+
+
+def _add_body(
+    compiled: Compiled,
+    body: int,
+    links: dict[str, UrdfLink],
+    joints: dict[str, UrdfJoint],
+    actuators: tuple[Actuator, ...],
+    drives: dict[int, list[int]],
+) -> None:
+    model, element = compiled.model, compiled.element("bodies", body)
+    name, parent = compiled.body_names[body], int(model.body_parentid[body])
+    R = pose_matrix(np.zeros(3), model.body_iquat[body])[:3, :3]
+    inertia = R @ np.diag(model.body_inertia[body]) @ R.T
+    com = np.array(model.body_ipos[body]) - _link_point(compiled, body)
+    link = UrdfLink(element, name, float(model.body_mass[body]), com, inertia)
+    above = compiled.body_names[parent]
+    origin = shift(-_link_point(compiled, parent))
+    origin = origin @ pose_matrix(model.body_pos[body], model.body_quat[body])
+    first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+    if count == 0:
+        fixed = UrdfJoint(
+            element, f"{name}/fixed", JOINT_TYPE_FIXED, above, name, origin, np.array([1.0, 0, 0])
+        )
+        joints[_unique(fixed.name, joints)] = fixed
+    point = np.zeros(3)
+    for j in range(first, first + count):
+        last = j == first + count - 1
+        own = compiled.joint_names[j]
+        child = name if last else _unique(f"{name}/{own}", [*links, *compiled.body_names])
+        origin = origin @ shift(model.jnt_pos[j] - point)
+        joint = _joint(compiled, j, above, child, origin, actuators, drives.get(j, []))
+        joints[own] = joint
+        if not last:
+            links[child] = UrdfLink(element, child)
+        point, above, origin = np.array(model.jnt_pos[j]), child, np.eye(4)
+    links[name] = link
+
+
+def _unique(name: str, taken: object) -> str:
+    while name in taken:  # type: ignore[operator]
+        name += "'"
+    return name
+
+
+def _joint(
+    compiled: Compiled,
+    j: int,
+    parent: str,
+    child: str,
+    origin: np.ndarray,
+    actuators: tuple[Actuator, ...],
+    drives: list[int],
+) -> UrdfJoint:
+    model = compiled.model
+    slides = model.jnt_type[j] == compiled.mujoco.mjtJoint.mjJNT_SLIDE
+    dof, axis = int(model.jnt_dofadr[j]), np.array(model.jnt_axis[j])
+    lower, upper = -math.inf, math.inf
+    free = compiled.disabled("mjDSBL_CONSTRAINT")
+    if model.jnt_limited[j] and not (free or compiled.disabled("mjDSBL_LIMIT")):
+        lower, upper = map(float, model.jnt_range[j])
+    kind = JOINT_TYPE_PRISMATIC if slides else JOINT_TYPE_REVOLUTE
+    if not slides and math.isinf(lower):
+        kind = JOINT_TYPE_CONTINUOUS
+    damping, armature = float(model.dof_damping[dof]), float(model.dof_armature[dof])
+    for a in drives:  # also of those that are left out: they hang on the joint
+        gear = float(model.actuator_gear[a, 0])
+        armature += gear**2 * float(model.actuator_armature[a])
+        damping += gear**2 * float(model.actuator_damping[a])
+    mine = [actuator for actuator in actuators if actuator.joint_name == compiled.joint_names[j]]
+    gears = {actuator.gear for actuator in mine if actuator.gear}
+    gear = gears.pop() if len(gears) == 1 else 1.0
+    effort = sum((actuator.effort for actuator in mine), 0.0) or math.inf
+    if model.jnt_actfrclimited[j]:
+        effort = min(effort, max(map(abs, map(float, model.jnt_actfrcrange[j]))))
+    still = free or compiled.disabled("mjDSBL_FRICTIONLOSS")
+    return UrdfJoint(
+        compiled.element("joints", j),
+        compiled.joint_names[j],
+        kind,
+        parent,
+        child,
+        origin @ _moved(axis, -float(model.qpos0[model.jnt_qposadr[j]]), slides),
+        axis,
+        damping=0.0 if compiled.disabled("mjDSBL_DAMPER") else damping,
+        friction=0.0 if still else float(model.dof_frictionloss[dof]),
+        lower=lower,
+        upper=upper,
+        effort=effort or math.inf,
+        gear_ratio=gear,
+        rotor_inertia=armature / gear**2,
+    )
+
+
+def _moved(axis: np.ndarray, q: float, slides: bool) -> np.ndarray:
+    """How a joint moves: the identity at 0, where MuJoCo's `ref` may not be."""
+    if q == 0.0:
+        return np.eye(4)
+    if slides:
+        return shift(axis * q)
+    half = 0.5 * q
+    return pose_matrix(np.zeros(3), np.array([math.cos(half), *(math.sin(half) * axis)]))
+
+
+def _frames(
+    compiled: Compiled, tree: KinematicTree
+) -> tuple[tuple[str, ...], tuple[int, ...], np.ndarray, list[Finding]]:
+    """Bodies at their own origins, then sites; a site with the name of a body is `site/NAME`."""
+    model = compiled.model
+    names, idxs = list(tree.frame_names), list(tree.frame_link_idxs)
+    offsets = [np.array(offset) for offset in tree.frame_offsets]
+    for body, name in enumerate(compiled.body_names):
+        i = names.index(name)
+        offsets[i] = offsets[i] @ shift(-_link_point(compiled, body))
+    notes = []
+    for site, plain in enumerate(compiled.site_names):
+        name = plain if plain not in names else _unique(f"site/{plain}", names)
+        if name != plain:
+            words = "has the name of a body or a site"
+            element = compiled.element("sites", site)
+            notes.append(element.finding(words, f"its frame is {name!r}"))
+        body = names.index(compiled.body_names[int(model.site_bodyid[site])])
+        names.append(name)
+        idxs.append(idxs[body])
+        offsets.append(offsets[body] @ pose_matrix(model.site_pos[site], model.site_quat[site]))
+    return tuple(names), tuple(idxs), np.array(offsets), notes
+
+
+def _keyframes(compiled: Compiled, order: list[int]) -> tuple[Keyframe, ...]:
+    model = compiled.model
+    controls = [
+        int(model.actuator_ctrladr[a])
+        for a in range(model.nactuator)
+        if not reason_against(compiled, a) and not compiled.disabled("mjDSBL_ACTUATION")
+    ]
+    names = [model.key(k).name or f"key_{k}" for k in range(model.nkey)]
+    return tuple(
+        Keyframe(
+            names[k],
+            tuple(float(model.key_qpos[k, model.jnt_qposadr[j]]) for j in order),
+            tuple(float(model.key_qvel[k, model.jnt_dofadr[j]]) for j in order),
+            tuple(float(model.key_ctrl[k, c]) for c in controls),
+        )
+        for k in range(model.nkey)
+    )

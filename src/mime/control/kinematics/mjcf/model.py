@@ -1,0 +1,146 @@
+"""MuJoCo's compiler: the document's defaults, frames, meshes and units as plain numbers."""
+
+import re
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mime._text import shortened
+from mime.control.kinematics.mjcf.xml import Document, MjcfError
+from mime.control.kinematics.urdf.xml import LARGEST, Element
+
+
+def import_mujoco(path: Any) -> Any:
+    """The package `mujoco`, or an error that says how to get it."""
+    try:
+        import mujoco
+    except ImportError as error:
+        message = "MJCF is read by MuJoCo's own compiler. Install it: pip install 'mime-sim[mjcf]'."
+        raise MjcfError(path, message) from error
+    return mujoco
+
+
+@dataclass
+class Compiled:
+    """A document and what MuJoCo made of it."""
+
+    document: Document
+    mujoco: Any
+    spec: Any
+    model: Any
+
+    def disabled(self, flag: str) -> bool:
+        """True where <option><flag> switches this part of the physics off."""
+        return bool(self.model.opt.disableflags & getattr(self.mujoco.mjtDisableBit, flag))
+
+    @cached_property
+    def _elements(self) -> dict[tuple[str, int], Element]:
+        kinds = (
+            "bodies",
+            "joints",
+            "sites",
+            "geoms",
+            "actuators",
+            "tendons",
+            "equalities",
+            "pairs",
+        )
+        return {
+            (kind, entry.id): self._origin(entry)
+            for kind in kinds
+            for entry in getattr(self.spec, kind)
+        }
+
+    def _origin(self, entry: Any) -> Element:
+        """Where an entry stands; MuJoCo does not say it of a <freejoint>, but of its body."""
+        if "line" not in str(entry.info):
+            body = self.document.element(_line(str(getattr(entry.parent, "info", ""))))
+            found = body.find("freejoint")
+            return body if found is None else found
+        return self.document.element(_line(str(entry.info)))
+
+    def element(self, kind: str, index: Any) -> Element:
+        """The element in the file of the compiled body, joint, ... of that index."""
+        return self._elements.get((kind, int(index)), self.document.root)
+
+    @cached_property
+    def body_names(self) -> list[str]:
+        return self._names("body", self.model.nbody)
+
+    @cached_property
+    def joint_names(self) -> list[str]:
+        return self._names("joint", self.model.njnt)
+
+    @cached_property
+    def site_names(self) -> list[str]:
+        return self._names("site", self.model.nsite)
+
+    @cached_property
+    def actuator_names(self) -> list[str]:
+        return self._names("actuator", self.model.nactuator)
+
+    def _names(self, kind: str, count: int) -> list[str]:
+        """The name of each; one that has none is called by its kind and number."""
+        given = [getattr(self.model, kind)(i).name for i in range(count)]
+        taken, names = set(given), []
+        for i, name in enumerate(given):
+            number = i
+            while not name:
+                candidate = f"{kind}_{number}"
+                name = candidate if candidate not in taken else ""
+                number += count
+            taken.add(name)
+            names.append(name)
+        return names
+
+
+def compile_document(document: Document) -> Compiled:
+    """What MuJoCo simulates, every body kept; its refusals with file and line of ours."""
+    mujoco = import_mujoco(document.path)
+    try:
+        spec = mujoco.MjSpec.from_string(document.text, assets=document.assets)
+        spec.compiler.fusestatic = False
+        spec.compiler.discardvisual = False
+        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = spec.compile()
+    except (ValueError, TypeError, RuntimeError, mujoco.FatalError) as error:
+        words = " ".join(str(error).split())
+        element = document.element(_line(words))
+        reason = shortened(re.sub(r"[,(]? *line \d+\)?", "", words), 300)
+        raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
+    for warning in said:
+        words = shortened(" ".join(str(warning.message).split()), 300)
+        document.notes.append(document.root.finding(f"brings a warning of MuJoCo's: {words}"))
+    compiled = Compiled(document, mujoco, spec, model)
+    _check_numbers(compiled)
+    return compiled
+
+
+def _line(words: str) -> int:
+    found = re.findall(r"line (\d+)", words)
+    return int(found[-1]) if found else 1
+
+
+def _check_numbers(compiled: Compiled) -> None:
+    """Numbers that computing in the compiler has made too large."""
+    model = compiled.model
+    arrays = {
+        "bodies": "body_pos body_quat body_ipos body_iquat body_mass body_inertia",
+        "joints": "jnt_pos jnt_axis jnt_range jnt_stiffness",
+        "sites": "site_pos site_quat",
+        "actuators": "actuator_gear actuator_gainprm actuator_biasprm actuator_dynprm",
+    }
+    for kind, names in arrays.items():
+        for name in names.split():
+            values = np.asarray(getattr(model, name))
+            good = np.isfinite(values) & (np.abs(values) <= LARGEST)
+            if not good.all():
+                index = int(np.argwhere(~good)[0][0])
+                element = compiled.element(kind, index)
+                what = f"{element.label} gives {name} {values[index]}"
+                raise element.error(f"{what}; expected finite numbers of a machine.")

@@ -1,0 +1,338 @@
+"""A tree as an MJCF.
+
+A link without mass that carries one other gives its joint to that one's body, which is how MJCF
+says it; where it carries none or several, MuJoCo asks for a mass, and gets a tiny one.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
+from mime.control.kinematics.mjcf.write_drives import (
+    NO_LIMIT,
+    write_actuators,
+    write_equalities,
+    write_tendons,
+)
+from mime.control.kinematics.writing import (
+    Comments,
+    Xml,
+    checked_tree,
+    header,
+    independent,
+    inverse,
+    other_frames,
+    own_offset,
+)
+
+TINY = 1e-14
+"""kg and kg·m²: ten times what MuJoCo asks of a body that moves."""
+STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
+
+
+@dataclass
+class Body:
+    """A body of the file: its link, and the massless links before it whose joints it takes."""
+
+    link: int
+    chain: list[int]
+
+
+def mjcf_text(
+    tree: Any,
+    origins: Mapping[str, str] | None = None,
+    uncertainties: Mapping[str, Any] | None = None,
+    unsaid: Sequence[str] = (),
+    tendon_limits: Mapping[tuple[str, str], tuple[float, float]] | None = None,
+    timestep: float | None = None,
+    base_in_world: np.ndarray | None = None,
+    actuator_comments: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """The file's text. `tendon_limits` are those of the sum of two joints: a rotor and its spring.
+
+    `unsaid` goes into the header, with what the tree itself holds and MJCF cannot say.
+    """
+    comments = Comments(checked_tree(tree), origins, uncertainties)
+    bodies = _bodies(tree)
+    xml = Xml()
+    xml.open("mujoco", model=tree.name)
+    xml.comment(*header(tree, "an MJCF", [*unsaid, *_unsaid(tree, bodies)]))
+    xml.tag("compiler", angle="radian", autolimits="true")
+    gravity = STANDARD_GRAVITY if tree.gravity_m_per_s2 is None else tree.gravity_m_per_s2
+    xml.tag("option", gravity=gravity, timestep=timestep)
+    xml.open("worldbody")
+    base = np.eye(4) if base_in_world is None else base_in_world
+    wrapped = tree.root_link_name != "world" or not np.array_equal(base, np.eye(4))
+    if wrapped:
+        root = "base" if tree.root_link_name == "world" else tree.root_link_name
+        xml.open("body", name=root, **_pose(base))
+    _sites(xml, other_frames(tree, -1), np.eye(4))
+    _geoms(xml, tree, -1, np.eye(4))
+    _children(xml, tree, bodies, -1, comments)
+    if wrapped:
+        xml.close()
+    xml.close()
+    write_equalities(xml, tree)
+    write_tendons(xml, tendon_limits or {})
+    write_actuators(xml, tree, actuator_comments or {})
+    _keyframes(xml, tree, bodies)
+    xml.close()
+    return str(xml)
+
+
+def _bodies(tree: Any) -> dict[int, list[Body]]:
+    """The bodies that hang on each link, -1 for the root; in the order of the tree."""
+    children: dict[int, list[int]] = {}
+    for i, parent in enumerate(tree.parent_idxs):
+        children.setdefault(parent, []).append(i)
+    bodies: dict[int, list[Body]] = {}
+    for parent, found in children.items():
+        for i in found:
+            chain = [i]
+            while _passes_on(tree, chain[-1], children):
+                chain.append(children[chain[-1]][0])
+            bodies.setdefault(parent, []).append(Body(chain[-1], chain[:-1]))
+    return bodies
+
+
+def _massless(tree: Any, i: int) -> bool:
+    return float(tree.masses[i]) == 0.0 and not np.any(np.asarray(tree.inertias[i]))
+
+
+def _passes_on(tree: Any, i: int, children: Mapping[int, list[int]]) -> bool:
+    shown = any(visual.frame_name == tree.link_names[i] for visual in tree.visuals)
+    alone = len(children.get(i, [])) == 1 and not other_frames(tree, i) and not shown
+    return alone and _massless(tree, i)
+
+
+def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
+    for joint, speed in zip(tree.joint_names, tree.velocity_limits, strict=True):
+        if math.isfinite(float(speed)):
+            yield f"joint {joint!r} turns at {float(speed)!r} rad/s at most"
+    for found in bodies.values():
+        for body in found:
+            name = tree.link_names[body.link]
+            if _massless(tree, body.link):
+                yield f"link {name!r} has no mass; MuJoCo asks for one and gets {TINY:g} kg"
+            elif np.min(_principal(tree, body.link)[0]) < TINY:
+                yield f"link {name!r} is thinner than MuJoCo takes: its moments are {TINY:g} kg·m²"
+            if _beyond_triangle(tree, body.link):
+                yield (
+                    f"link {name!r} has moments of inertia that no body has: the largest is "
+                    "written as the sum of the others"
+                )
+    for i in range(tree.num_links):
+        if not independent(tree, i):
+            yield (
+                f"joint {tree.link_joint_names[i]!r} mimics "
+                f"{tree.joint_names[tree.coordinate_idxs[i]]!r} rigidly: MuJoCo's equality is soft"
+            )
+        if np.any(np.asarray(tree.inertial_shifts[i])):
+            yield f"link {tree.link_names[i]!r} has parts fixed to it: they are one body here"
+    for visual in tree.visuals:
+        if visual.shape == "mesh":
+            yield f"the mesh {visual.mesh_path!r} of link {visual.frame_name!r}"
+
+
+def _children(
+    xml: Xml, tree: Any, bodies: Mapping[int, list[Body]], parent: int, comments: Comments
+) -> None:
+    """Opens and closes the bodies beyond a link, without recursion: chains may be long."""
+    waiting: list[tuple[int, Body] | None] = [(parent, b) for b in bodies.get(parent, [])[::-1]]
+    while waiting:
+        entry = waiting.pop()
+        if entry is None:
+            xml.close()
+            continue
+        above, body = entry
+        _open_body(xml, tree, above, body, comments)
+        waiting.append(None)
+        waiting += [(body.link, inner) for inner in bodies.get(body.link, [])[::-1]]
+
+
+def _open_body(xml: Xml, tree: Any, parent: int, body: Body, comments: Comments) -> None:
+    i, own = body.link, own_offset(tree, body.link)
+    T = np.eye(4) if parent < 0 else inverse(own_offset(tree, parent))
+    links = [*body.chain, i]
+    for link in links:
+        T = T @ np.asarray(tree.joint_frames[link], float)
+    T = T @ own
+    xml.comment(*comments.of("link", tree.link_names[i]))
+    xml.open("body", name=tree.link_names[i], **_pose(T))
+    _inertial(xml, tree, i, own)
+    for at, link in enumerate(links):
+        beyond = np.eye(4)
+        for further in links[at + 1 :]:
+            beyond = beyond @ np.asarray(tree.joint_frames[further], float)
+        if independent(tree, link):
+            xml.comment(*comments.of("joint", tree.link_joint_names[link]))
+        _joint(xml, tree, link, inverse(beyond @ own))
+    _sites(xml, other_frames(tree, i), own)
+    _geoms(xml, tree, i, own)
+
+
+def _inertial(xml: Xml, tree: Any, i: int, own: np.ndarray) -> None:
+    moments, axes = _principal(tree, i)
+    small, middle, large = (float(x) for x in np.maximum(moments, TINY))
+    moments = np.array([small, middle, min(large, small + middle)])
+    back = inverse(own)
+    R = back[:3, :3] @ axes
+    centre = back[:3, :3] @ np.asarray(tree.coms[i], float) + back[:3, 3]
+    mass = max(float(tree.masses[i]), TINY)
+    plain = np.count_nonzero(R) == 3  # the axes of the link, in some order: no rotation is needed
+    if plain:
+        moments, R = np.abs(R) @ moments, np.eye(3)
+    xml.tag(
+        "inertial",
+        mass=mass,
+        pos=centre,
+        quat=None if plain else quaternion(R),
+        diaginertia=moments,
+    )
+
+
+def _principal(tree: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Principal moments in rising order and their axes as columns, right-handed."""
+    I = np.asarray(tree.inertias[i], float)
+    if not np.any(I - np.diag(np.diag(I))):
+        order = np.argsort(np.diag(I), kind="stable")
+        moments, axes = np.diag(I)[order], np.eye(3)[:, order]
+    else:
+        moments, axes = np.linalg.eigh(I)
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    return moments, axes
+
+
+def _beyond_triangle(tree: Any, i: int) -> bool:
+    small, middle, large = np.maximum(_principal(tree, i)[0], TINY)
+    return bool(large > (small + middle) * (1 + 1e-12))
+
+
+def _joint(xml: Xml, tree: Any, link: int, link_in_body: np.ndarray) -> None:
+    c, own = tree.coordinate_idxs[link], independent(tree, link)
+    slides = tree.joint_kinds[link] == JOINT_TYPE_PRISMATIC
+    attributes: dict[str, Any] = {}
+    if own:
+        limits = np.asarray(tree.joint_limits[c], float)
+        if np.any(np.isfinite(limits)):
+            attributes["range_"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
+        attributes |= _positive(
+            damping=tree.joint_friction[c],
+            frictionloss=tree.joint_coulomb_friction[c],
+            armature=tree.armature[c],
+        )
+        if tree.spring_stiffness_n_m_per_rad is not None:
+            spring = _positive(stiffness=tree.spring_stiffness_n_m_per_rad[c])
+            attributes |= spring
+            attributes |= {"springref": tree.spring_reference_rad[c]} if spring else {}
+        effort = float(tree.effort_limits[c])
+        if math.isfinite(effort):
+            attributes["actuatorfrcrange"] = (-effort, effort)
+    at = link_in_body[:3, 3]
+    xml.tag(
+        "joint",
+        name=tree.link_joint_names[link],
+        type="slide" if slides else "hinge",
+        pos=at if np.any(at) else None,
+        axis=link_in_body[:3, :3] @ np.asarray(tree.joint_axes_local[link], float),
+        **attributes,
+    )
+
+
+def _positive(**values: Any) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if float(value) != 0.0}
+
+
+def _sites(xml: Xml, frames: Sequence[tuple[str, np.ndarray]], own: np.ndarray) -> None:
+    for name, offset in frames:
+        T = inverse(own) @ offset
+        xml.tag("site", name=name, **_pose(T))
+
+
+def _geoms(xml: Xml, tree: Any, link_idx: int, own: np.ndarray) -> None:
+    """Shapes to look at: without mass, and they touch nothing."""
+    for visual in tree.visuals:
+        at = tree.frame_names.index(visual.frame_name)
+        if tree.frame_link_idxs[at] != link_idx or visual.shape == "mesh":
+            continue
+        T = np.eye(4)
+        T[:3, :3], T[:3, 3] = _from_rpy(visual.rpy), visual.xyz
+        T = inverse(own) @ np.asarray(tree.frame_offsets[at], float) @ T
+        size = np.array(visual.size)
+        size = size / 2 if visual.shape == "box" else size * [1, 0.5][: len(size)]
+        xml.tag(
+            "geom",
+            type=visual.shape,
+            size=size,
+            **_pose(T),
+            rgba=visual.rgba,
+            mass=0.0,
+            contype="0",
+            conaffinity="0",
+        )
+
+
+def _from_rpy(rpy: Sequence[float]) -> np.ndarray:
+    (sr, sp, sy), (cr, cp, cy) = np.sin(rpy), np.cos(rpy)
+    return np.array(
+        [
+            [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+            [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+            [-sp, cp * sr, cp * cr],
+        ]
+    )
+
+
+def _pose(T: np.ndarray) -> dict[str, Any]:
+    """pos and quat, each where it is not the default."""
+    R, r = T[:3, :3], T[:3, 3]
+    turned = not np.array_equal(R, np.eye(3))
+    return {"pos": r if np.any(r) else None, "quat": quaternion(R) if turned else None}
+
+
+def quaternion(R: np.ndarray) -> np.ndarray:
+    """[w x y z] of a rotation, by its largest component, which keeps all digits."""
+    trace = np.trace(R)
+    squares = np.array([trace, *(2 * np.diag(R) - trace)])
+    k = int(np.argmax(squares))
+    q = np.empty(4)
+    if k == 0:
+        q = np.array([1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    else:
+        i, j, l = k - 1, k % 3, (k + 1) % 3
+        q[0] = R[l, j] - R[j, l]
+        q[k], q[j + 1], q[l + 1] = 1 + squares[k], R[j, i] + R[i, j], R[l, i] + R[i, l]
+    return q / np.linalg.norm(q)
+
+
+def _keyframes(xml: Xml, tree: Any, bodies: Mapping[int, list[Body]]) -> None:
+    if not tree.keyframes:
+        return
+    links: list[int] = []
+    waiting = bodies.get(-1, [])[::-1]
+    while waiting:
+        body = waiting.pop()
+        links += [*body.chain, body.link]
+        waiting = [*waiting, *bodies.get(body.link, [])[::-1]]
+
+    def spread(values: Sequence[float], constant: bool) -> list[float]:
+        return [
+            float(tree.mimic_multiplier[i]) * values[tree.coordinate_idxs[i]]
+            + constant * float(tree.mimic_offset[i])
+            for i in links
+        ]
+
+    xml.open("keyframe")
+    for key in tree.keyframes:
+        xml.tag(
+            "key",
+            name=key.name,
+            qpos=spread(key.joint_angles, True),
+            qvel=spread(key.joint_velocities, False),
+            ctrl=key.controls or None,
+        )
+    xml.close()

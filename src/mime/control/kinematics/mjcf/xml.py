@@ -1,0 +1,304 @@
+"""Reads MJCF with all its includes and meshes, each from a folder that may be read, into one text.
+
+MuJoCo is handed that text and the meshes as bytes, and finds no name of a file in it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from xml.sax.saxutils import quoteattr
+
+from mime._files import is_file
+from mime._text import brief, quoted
+from mime.control.kinematics.report import Finding, RobotFileError
+from mime.control.kinematics.urdf.xml import MOST_BYTES, Element, read_xml
+
+MOST_INCLUDES, MOST_DEPTH, MOST_COPIES = 1_000, 200, 10_000
+
+
+class MjcfError(RobotFileError):
+    """An MJCF cannot be simulated. `findings` holds all that is wrong with it."""
+
+    def __init__(self, file: Path, message: str, line: int | None = None):
+        super().__init__(file, message, line)
+        self.findings: tuple[Finding, ...] = (Finding(str(file), line, message),)
+
+
+def refused(findings: Sequence[Finding], hint: str = "") -> MjcfError:
+    """The error of all that is wrong, one line each."""
+    first, *others = findings
+    words = "\n".join([first.what, *map(str, others), *([hint] if hint else [])])
+    error = MjcfError(Path(first.place), words, first.line)
+    error.findings = tuple(findings)
+    return error
+
+
+class MjcfElement(Element):
+    """An element of an MJCF, with its file and line."""
+
+    refusal = MjcfError
+    root = "mujoco"
+    advice = "Close every tag."
+
+
+@dataclass
+class Document:
+    """An MJCF as MuJoCo gets it. Line n of the text comes from the place `origins[n - 1]`."""
+
+    path: Path
+    root: Element
+    folders: list[Path]
+    notes: list[Finding] = field(default_factory=list)
+    """What was taken out, since it has no part in the mechanics."""
+    assets: dict[str, bytes] = field(default_factory=dict)
+    mesh_paths: dict[str, str] = field(default_factory=dict)
+    """Where the mesh of each name was read."""
+    text: str = ""
+    origins: list[Element] = field(default_factory=list)
+
+    def element(self, line: int) -> Element:
+        """The element that stands on a line of the text."""
+        return self.origins[min(max(line, 1), len(self.origins)) - 1]
+
+
+def read_document(path: Path, search_path: Sequence[Path]) -> Document:
+    """The file with its includes and meshes; a `MjcfError` where one may not or cannot be read."""
+    root = read_xml(path, MjcfElement)
+    if root.tag != "mujoco":
+        raise root.error(f"the root element is <{root.tag}>; expected <mujoco>. Convert it.")
+    document = Document(path, root, [path.parent, *search_path])
+    _include(document, root)
+    _check_depth(root)
+    problems = [*_screened(document, root, "mujoco"), *_bad_numbers(root)]
+    if problems:
+        raise refused(problems)
+    _read_meshes(document)
+    lines = list(_lines(root, document.origins))
+    document.text = "\n".join(lines)
+    return document
+
+
+def _include(document: Document, root: Element) -> None:
+    """Puts the content of each included file in the place of its <include>."""
+    seen = {document.path.resolve()}
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        parts: list[Element] = []
+        todo = list(element)[::-1]
+        while todo:
+            part = todo.pop()
+            if part.tag != "include":
+                parts.append(part)
+                continue
+            if len(part):
+                raise part.error(f"<include> has a <{part[0].tag}> in it; expected nothing.")
+            file = _found(document, part, part.get("file", ""), [part.path.parent])
+            if file.resolve() in seen or len(seen) > MOST_INCLUDES:
+                raise part.error(
+                    f"{brief(part.get('file'), 80)} is included a second time, or after "
+                    f"{MOST_INCLUDES} others; MuJoCo takes a file once. Delete the <include>."
+                )
+            seen.add(file.resolve())
+            inner = read_xml(file, MjcfElement)
+            if inner.tag not in ("mujoco", "mujocoinclude"):
+                raise inner.error(f"the root element is <{inner.tag}>; expected <mujocoinclude>.")
+            todo += list(inner)[::-1]
+        element[:] = parts
+        waiting += parts
+
+
+def _found(document: Document, element: Element, name: str, others: Sequence[Path]) -> Path:
+    """The file of a name, relative to the model or else to `others`, in a folder that is allowed.
+
+    A link is followed first: what counts is where the file lies.
+    """
+    allowed = [folder.resolve() for folder in document.folders]
+    if not name:
+        raise element.error(f'{element.label} has no file. Add file="...".')
+    looked = [folder / name for folder in [*document.folders, *others]]
+    for file in looked:
+        try:
+            real = file.resolve()
+        except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that none can have
+            continue
+        if not any(real.is_relative_to(folder) for folder in allowed):
+            raise element.error(
+                f"{brief(name, 80)} lies outside of {quoted(map(str, allowed))}, and MIME reads "
+                "nothing there. Move it, or give its folder as search_path."
+            )
+        if is_file(real):
+            return real
+    where = quoted(str(file.parent) for file in looked)
+    raise element.error(f"no file {brief(name, 80)} in {where}. Check the name.")
+
+
+def _check_depth(root: Element) -> None:
+    level = [root]
+    for _ in range(MOST_DEPTH):
+        level = [part for element in level for part in element]
+        if not level:
+            return
+    raise level[0].error(f"stands {MOST_DEPTH} elements deep; expected a robot.")
+
+
+_ACTUATORS = "general motor position velocity intvelocity orientation pid damper cylinder"
+_ACTUATORS += " muscle adhesion dcmotor"
+_BODY = "body inertial joint freejoint geom site frame replicate"
+KEPT: dict[str, set[str]] = {
+    where: set(tags.split())
+    for where, tags in {
+        "mujoco": "compiler option default asset worldbody contact equality tendon actuator "
+        "keyframe",
+        "compiler": "lengthrange",
+        "option": "flag",
+        "default": f"default mesh material joint geom site pair equality tendon {_ACTUATORS}",
+        "asset": "mesh material",
+        "worldbody": _BODY,
+        "body": _BODY,
+        "frame": _BODY,
+        "replicate": _BODY,
+        "contact": "pair exclude",
+        "equality": "connect weld joint tendon",
+        "tendon": "spatial fixed",
+        "spatial": "site geom pulley",
+        "fixed": "joint",
+        "actuator": _ACTUATORS,
+        "keyframe": "key",
+    }.items()
+}
+"""What MuJoCo is handed: the tags in each place."""
+UNSEEN: dict[str, set[str]] = {
+    "mujoco": {"size", "visual", "statistic", "custom"},
+    "default": {"texture", "camera", "light"},
+    "asset": {"texture", "skin"},
+    "material": {"layer"},
+    **{where: {"camera", "light"} for where in ("worldbody", "body", "frame", "replicate")},
+}
+"""What has no part in the mechanics: pictures, sizes of buffers, notes."""
+NOTED = {"mujoco": {"sensor"}, "asset": {"hfield"}}
+"""What has none either, and is worth a line in the report."""
+NOT_SIMULATED = {
+    "composite": "is soft or made of parts",
+    "flexcomp": "is soft",
+    "flex": "is soft",
+    "deformable": "is soft",
+    "flexstrain": "is soft",
+    "extension": "loads code",
+    "plugin": "loads code",
+    "attach": "takes in another model",
+    "model": "takes in another model",
+}
+
+
+def _screened(document: Document, element: Element, where: str) -> Iterator[Finding]:
+    """Takes out what MuJoCo needs not know; yields what cannot be simulated."""
+    kept = []
+    for part in element:
+        tag = part.tag
+        if tag in KEPT.get(where, ()):
+            if tag == "geom" and part.get("hfield") is not None:
+                document.notes.append(part.finding("is a height field: not drawn"))
+                continue
+            kept.append(part)
+            yield from _screened(document, part, tag)
+        elif tag not in NOT_SIMULATED and (stray := _stray(part)) is not None:
+            yield stray.finding(f"does not belong inside <{tag}>")
+        elif tag in NOTED.get(where, ()):
+            for inner in part if len(part) else [part]:
+                document.notes.append(inner.finding("is not simulated"))
+        elif tag not in UNSEEN.get(where, ()):
+            why = NOT_SIMULATED.get(tag, f"is not known inside <{where}>")
+            yield part.finding(f"{why}: MIME does not simulate it")
+    element[:] = kept
+    if where == "material":
+        element.attrib.pop("texture", None)
+    files = [name for name in element.attrib if "file" in name]
+    if files and where != "mesh":
+        yield element.finding(f"names a file by {files[0]}=, which MIME does not read")
+
+
+def _stray(part: Element) -> Element | None:
+    """A part of the mechanics inside of what is taken out, where it would be lost."""
+    mechanics = (KEPT["mujoco"] | KEPT["body"] | KEPT["actuator"]) - {"contact"}  # a sensor too
+    inside = (inner for inner in part.iter() if inner is not part)
+    return next((inner for inner in inside if inner.tag in mechanics), None)
+
+
+_WORDS = {"name", "class", "childclass", "model", "joint", "jointinparent", "joint1", "joint2"}
+_WORDS |= {"body", "body1", "body2", "site", "site1", "site2", "geom", "geom1", "geom2", "mesh"}
+_WORDS |= {"material", "tendon", "tendon1", "tendon2", "refsite", "slidersite", "cranksite"}
+_WORDS |= {"sidesite", "prefix", "file", "meshdir", "assetdir", "texturedir", "sep", "actuator"}
+"""Attributes that are names, and not numbers."""
+
+
+def _bad_numbers(root: Element) -> Iterator[Finding]:
+    """Numbers that are none, and copies that have no end."""
+    waiting = [(root, 1)]
+    while waiting:
+        element, copies = waiting.pop()
+        if element.tag == "replicate":
+            count = element.get("count", "1").strip()
+            copies *= int(count) if count.isascii() and count.isdigit() else 1
+            if copies > MOST_COPIES:
+                yield element.finding(f"makes {copies} copies; expected at most {MOST_COPIES}")
+                return
+        for name, text in element.attrib.items():
+            if name in _WORDS:
+                continue
+            for word in text.split():
+                try:
+                    number = float(word)
+                except ValueError:
+                    continue
+                if not math.isfinite(number) or abs(number) > 1e30 or "_" in word:
+                    words = f"has {name}={brief(text, 60)}; expected finite numbers of a machine"
+                    yield element.finding(words)
+                    break
+                if element.tag == "mesh" and name == "params" and abs(number) > 100:
+                    yield element.finding("is finer than MIME lets MuJoCo make it")
+        waiting += [(part, copies) for part in element]
+
+
+def _read_meshes(document: Document) -> None:
+    """Reads each mesh, and gives MuJoCo a name of ours for it."""
+    settings: dict[str, str] = {}
+    for compiler in document.root.findall("compiler"):
+        settings |= compiler.attrib
+        for name in ("meshdir", "assetdir", "texturedir", "strippath"):
+            compiler.attrib.pop(name, None)
+    folder = settings.get("meshdir", settings.get("assetdir", ""))
+    total = 0
+    for mesh in document.root.iter("mesh"):
+        name = mesh.attrib.pop("file", "")
+        if not name:
+            continue
+        pure = PurePosixPath(name.replace("\\", "/"))
+        if settings.get("strippath") == "true":
+            pure = PurePosixPath(pure.name)
+        file = _found(document, mesh, str(PurePosixPath(folder) / pure), [])
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+        total += len(content)
+        if total > 8 * MOST_BYTES or len(content) > MOST_BYTES:
+            raise mesh.error(f"{brief(name, 80)} is too large: {MOST_BYTES} bytes are read of one.")
+        ours = f"mime_{len(document.assets)}{file.suffix.lower()}"
+        document.assets[ours] = content
+        mesh.set("name", mesh.get("name", pure.stem))
+        mesh.set("file", ours)
+        document.mesh_paths[mesh.get("name", "")] = str(file)
+
+
+def _lines(element: Element, origins: list[Element]) -> Iterator[str]:
+    """The text, a line for each element; what stands on a line is told to `origins`."""
+    attributes = "".join(f" {name}={quoteattr(text)}" for name, text in element.attrib.items())
+    origins.append(element)
+    if not len(element):
+        yield f"<{element.tag}{attributes}/>"
+        return
+    yield f"<{element.tag}{attributes}>"
+    for part in element:
+        yield from _lines(part, origins)
+    origins.append(element)
+    yield f"</{element.tag}>"

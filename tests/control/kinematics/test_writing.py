@@ -1,0 +1,231 @@
+"""In, out and in again: URDF and MJCF of a tree as it is now."""
+
+import dataclasses
+import math
+from xml.etree import ElementTree
+
+import equinox as eqx
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+from mime import GraphManager, RobotArmNode, parse_mjcf, parse_urdf
+from mime.core.problem import InputError
+from mime.models import model_path
+from mjcf_files import write_everything
+from tree_dynamics import link_poses, mass_and_bias
+
+MIMIC = """<robot name="grip"><link name="base"/>
+<link name="hand"><inertial><mass value="1"/><origin xyz="0 0 0.1"/><inertia ixx="0.01" iyy="0.02"
+izz="0.015" ixy="0.001" ixz="0" iyz="0"/></inertial></link>
+<link name="finger"><inertial><mass value="0.1"/><inertia ixx="1e-4" iyy="1e-4" izz="1e-4"/>
+</inertial></link><link name="tip"/>
+<joint name="wrist" type="revolute"><parent link="base"/><child link="hand"/><axis xyz="1 2 2"/>
+<limit lower="-1" upper="2" effort="9" velocity="3"/>
+<dynamics damping="0.1" friction="0.2"/></joint>
+<joint name="close" type="prismatic"><parent link="hand"/><child link="finger"/>
+<axis xyz="0 1 0"/><origin xyz="0 0 0.2" rpy="0.1 0.2 0.3"/><limit lower="0" upper="0.1" effort="1"
+velocity="1"/><mimic joint="wrist" multiplier="0.05" offset="0.01"/></joint>
+<joint name="tip_fixed" type="fixed"><parent link="finger"/><child link="tip"/>
+<origin xyz="0 0 0.3" rpy="0.3 1.5707963267948966 -2"/></joint>
+<transmission name="t"><joint name="wrist"/><actuator name="m"><mechanicalReduction>50
+</mechanicalReduction><rotorInertia>1e-5</rotorInertia></actuator></transmission></robot>"""
+
+
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("robots")
+    (folder / "grip.urdf").write_text(MIMIC)
+    return {
+        "everything": parse_mjcf(write_everything(folder / "mjcf")),
+        "desktop_arm": parse_urdf(model_path("desktop_arm_6axis")),
+        "planar_arm": parse_urdf(model_path("planar_arm_3link")),
+        "grip": parse_urdf(folder / "grip.urdf"),
+    }
+
+
+def dynamics(tree, q, qd):
+    return mass_and_bias(tree, q, qd, np.array([0.5, -1.0, -9.81]))
+
+
+def assert_same(again, tree, named=True):
+    """The same dynamics to 1e-12, the same frames, the same numbers of the joints."""
+    rng = np.random.default_rng(5)
+    q, qd = rng.uniform(-1, 1, (2, tree.num_joints))
+    for ours, theirs in zip(dynamics(again, q, qd), dynamics(tree, q, qd), strict=True):
+        scale = np.max(np.abs(theirs))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12 * scale)
+    assert again.joint_names == tree.joint_names
+    between = {"torso/rootx", "torso/roota"}  # of joints that share a body: turned by `ref` or not
+    assert set(tree.frame_names) - set(again.frame_names) <= between
+    poses, before = ([*link_poses(t, q), np.eye(4)] for t in (again, tree))
+    for name in set(tree.frame_names) & set(again.frame_names) - between:
+        (i, T), (j, T0) = again.frame(name), tree.frame(name)
+        np.testing.assert_allclose(poses[i] @ T, before[j] @ T0, rtol=0, atol=1e-12, err_msg=name)
+    for field in ("joint_friction", "joint_coulomb_friction", "gear_ratio", "rotor_inertia"):
+        np.testing.assert_allclose(getattr(again, field), getattr(tree, field), rtol=1e-15)
+    bounded = np.isfinite(tree.joint_limits)
+    np.testing.assert_array_equal(again.joint_limits[bounded], tree.joint_limits[bounded])
+    finite = np.isfinite(tree.effort_limits)
+    np.testing.assert_array_equal(again.effort_limits[finite], tree.effort_limits[finite])
+    if named:
+        assert again.link_names == tree.link_names
+
+
+@pytest.mark.parametrize("name", ["everything", "desktop_arm", "planar_arm"])
+def test_an_mjcf_reads_back_with_the_same_dynamics(trees, name, tmp_path):
+    tree = trees[name]
+    tree.to_mjcf(tmp_path / "out.xml")
+    again = parse_mjcf(tmp_path / "out.xml")
+    assert_same(again, tree)
+    if tree.actuators:
+        assert again.actuators == tree.actuators
+        assert again.keyframes == tree.keyframes
+        np.testing.assert_array_equal(
+            again.spring_stiffness_n_m_per_rad, tree.spring_stiffness_n_m_per_rad
+        )
+        sprung = tree.spring_stiffness_n_m_per_rad > 0
+        reference = tree.spring_reference_rad[sprung]
+        np.testing.assert_array_equal(again.spring_reference_rad[sprung], reference)
+        assert again.gravity_m_per_s2 == tree.gravity_m_per_s2
+    again.to_mjcf(tmp_path / "twice.xml")
+    assert_same(parse_mjcf(tmp_path / "twice.xml"), tree)
+
+
+@pytest.mark.parametrize("name", ["everything", "desktop_arm", "planar_arm", "grip"])
+def test_a_urdf_reads_back_with_the_same_dynamics(trees, name, tmp_path):
+    tree = trees[name]
+    tree.to_urdf(tmp_path / "out.urdf")
+    again = parse_urdf(tmp_path / "out.urdf")
+    assert_same(again, tree, named=name != "everything")
+    text = (tmp_path / "out.urdf").read_text()
+    if name == "everything":
+        assert "joint 'elbow' has a spring of 4.0 N·m/rad" in text
+        assert "position 'hold' on joint 'elbow'" in text
+        assert "gravity 0.3 -0.5 -9.7 m/s²" in text
+    else:
+        np.testing.assert_array_equal(again.inertias, tree.inertias)
+        np.testing.assert_array_equal(again.velocity_limits, tree.velocity_limits)
+
+
+def test_mujoco_accelerates_as_the_tree_that_was_written(trees, tmp_path):
+    tree = trees["desktop_arm"]
+    tree = eqx.tree_at(lambda t: t.masses, tree, tree.masses * 1.3)
+    tree.to_mjcf(tmp_path / "out.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data, rng = mujoco.MjData(model), np.random.default_rng(2)
+    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = rng.uniform(-1, 1, (3, 6))
+    mujoco.mj_forward(model, data)
+    M, bias = mass_and_bias(tree, data.qpos, data.qvel, np.array([0, 0, -9.80665]))
+    qdd = np.linalg.solve(M, data.qfrc_applied - tree.joint_friction * data.qvel - bias)
+    np.testing.assert_allclose(data.qacc, qdd, rtol=1e-11)
+
+
+def test_a_mimicking_joint_is_a_soft_equality_and_the_header_says_so(trees, tmp_path):
+    trees["grip"].to_mjcf(tmp_path / "out.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    np.testing.assert_array_equal(model.eq_data[0, :2], [0.01, 0.05])
+    text = (tmp_path / "out.xml").read_text()
+    assert "joint 'close' mimics 'wrist' rigidly: MuJoCo's equality is soft" in text
+    assert "joint 'wrist' turns at 3.0 rad/s at most" in text
+
+
+def test_what_mujoco_does_not_take_is_mended_and_the_header_says_so(trees, tmp_path):
+    tree = trees["planar_arm"]
+    inertias = np.array(tree.inertias)
+    inertias[0] = np.diag([1.0, 1.0, 3.0])
+    inertias[1] = 0.0
+    dataclasses.replace(tree, inertias=inertias).to_mjcf(tmp_path / "out.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    text = (tmp_path / "out.xml").read_text()
+    first, second = (model.body(name).id for name in tree.link_names[:2])
+    np.testing.assert_allclose(sorted(model.body_inertia[first]), [1, 1, 2])
+    assert np.all(model.body_inertia[second] == 1e-14)
+    assert "moments of inertia that no body has" in text
+    assert "is thinner than MuJoCo takes" in text
+
+
+def test_comments_tell_where_a_value_came_from_and_markup_stays_words(trees, tmp_path):
+    tree = trees["planar_arm"]
+    link, joint = tree.link_names[0], tree.joint_names[0]
+    said = {
+        "origins": {f"link[{link}].mass_kg": "fit -- of <May> & June --"},
+        "uncertainties": {f"link[{link}].mass_kg": 0.02, f"joint[{joint}].friction_n_m_s": 0.1},
+    }
+    for write, file in ((tree.to_mjcf, "out.xml"), (tree.to_urdf, "out.urdf")):
+        write(tmp_path / file, **said)
+        text = (tmp_path / file).read_text()
+        assert f"<!-- link[{link}].mass_kg: ± 0.02 (fit - - of <May> & June - -) -->" in text
+        assert f"<!-- joint[{joint}].friction_n_m_s: ± 0.1 -->" in text
+        ElementTree.fromstring(text)
+    with pytest.raises(InputError, match=r"origins must be addresses such as .*got 'mass_kg'"):
+        tree.to_mjcf(tmp_path / "out.xml", origins={"mass_kg": "fit"})
+
+
+def test_names_with_markup_are_escaped_and_the_file_is_whole_or_not_there(trees, tmp_path):
+    odd = '<a> & "b" -- '
+    tree = dataclasses.replace(
+        trees["planar_arm"],
+        name=odd,
+        joint_names=(odd, *trees["planar_arm"].joint_names[1:]),
+        link_joint_names=(odd, *trees["planar_arm"].link_joint_names[1:]),
+    )
+    tree.to_urdf(tmp_path / "odd.urdf")
+    tree.to_mjcf(tmp_path / "odd.xml")
+    assert parse_urdf(tmp_path / "odd.urdf").joint_names == tree.joint_names
+    assert parse_mjcf(tmp_path / "odd.xml").joint_names == tree.joint_names
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        tree.to_mjcf(tmp_path / "gone" / "out.xml")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["odd.urdf", "odd.xml"]
+
+
+@pytest.mark.parametrize("model", ["sea", "inserted_body"])
+def test_an_elastic_arm_accelerates_in_mujoco_as_it_does_here(trees, tmp_path, model):
+    tree = trees["planar_arm"]
+    first = tree.joint_names[0]
+    ball = {"inserted_inertia_kg_m2": {first: 0.02}} if model == "inserted_body" else {}
+    base = [0.1, 0.2, 0.3, math.cos(0.4), math.sin(0.4), 0.0, 0.0]
+    arm = RobotArmNode(
+        "arm",
+        1e-3,
+        tree,
+        tree.link_names[-1],
+        base_pose_world=base,
+        rotor_inertia_kg_m2={first: 1e-3},
+        gear_ratio={first: 10.0},
+        joint_friction_n_m_s=[0.3, 0.2, 0.1],
+        joint_stiffness_n_m_per_rad={first: 80.0},
+        joint_stiffness_damping_n_m_s={first: 0.4},
+        joint_model=model,
+        **ball,
+    )
+    graph = GraphManager()
+    graph.add_node(arm)
+    graph.compile().to_mjcf(tmp_path / "out.xml")
+    mj = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+    mj.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data, rng = mujoco.MjData(mj), np.random.default_rng(1)
+    q, qd, tau = rng.uniform(-1, 1, (3, 3))
+    x, xd = rng.uniform(-0.1, 0.1, (2, 1))
+    at = [mj.joint(name).qposadr[0] for name in tree.joint_names]
+    spring = mj.joint(f"{first}_spring").qposadr[0]
+    data.qpos[at], data.qvel[at] = q, qd
+    data.qpos[at[0]] -= x[0]
+    data.qvel[at[0]] -= xd[0]
+    data.qpos[spring], data.qvel[spring], data.qfrc_applied[at] = x[0], xd[0], tau
+    mujoco.mj_forward(mj, data)
+    state = {
+        "joint_angles": q,
+        "joint_velocities": qd,
+        "joint_deflections": x,
+        "joint_deflection_velocities": xd,
+    }
+    state = {name: jnp.asarray(value) for name, value in state.items()}
+    qdd, xdd = arm.accelerations(state, {"commanded_joint_torques": tau})
+    expected = np.array(qdd)
+    expected[0] -= float(xdd[0])
+    np.testing.assert_allclose(data.qacc[at], expected, rtol=1e-10)
+    np.testing.assert_allclose(data.qacc[spring], float(xdd[0]), rtol=1e-10)
+    np.testing.assert_array_equal(mj.tendon_range[0], tree.joint_limits[0])

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from mime._text import brief, nearest, quoted, shortened
+from mime.control.kinematics.editing import Editable
+from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
 from mime.control.kinematics.scalar import Array
 from mime.core.spec import parameter
 
@@ -40,7 +42,7 @@ class LinkFrame(NamedTuple):
     offset: Float[Array, "4 4"]
 
 
-class KinematicTree(eqx.Module):
+class KinematicTree(Editable, eqx.Module):
     """A tree of `num_links` moving links, driven by `num_joints` independent coordinates q.
 
     The two numbers differ only when joints mimic others. Links are sorted parents first. Arrays
@@ -107,6 +109,8 @@ class KinematicTree(eqx.Module):
     visuals: tuple[Visual, ...] = eqx.field(static=True)
     ignored: tuple[str, ...] = eqx.field(static=True)
     """Parts of the file that MIME does not simulate."""
+    root_body: RigidBody = NO_BODY
+    """What is fixed to the root, in its frame: no joint feels it until the root is attached."""
 
     @property
     def num_joints(self) -> int:

@@ -126,6 +126,19 @@ def _goal_or_limit(state: State, inputs: Values, joints: Any, limit: Any, sign: 
     return jnp.where(goal < bound + _ROUNDING_RAD, jnp.minimum(goal, bound), goal)
 
 
+def goal_monitors(tree: KinematicTree) -> dict[str, Monitor]:
+    """Goals outside of the joint limits: the arm would end at its stop."""
+    found = {}
+    for what, side, sign in (("lower", 0, -1), ("upper", 1, 1)):
+        limit = sign * tree.joint_limits[:, side]
+        finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
+        if len(joints := np.flatnonzero(finite)):
+            read = partial(_goal_or_limit, joints=joints, limit=limit[joints], sign=sign)
+            entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+            found[what] = Monitor(read, limit[joints], "rad", "desired angle", entries, sign)
+    return found
+
+
 class _JointController(Node):
     """The base of an arm's controllers: a tree, gains, limits, and no state."""
 
@@ -209,16 +222,7 @@ class _JointController(Node):
         return state
 
     def monitors(self) -> dict[str, Monitor]:
-        """Goals outside of the joint limits: the arm would end at its stop."""
-        tree, found = self.tree, {}
-        for what, side, sign in (("lower", 0, -1), ("upper", 1, 1)):
-            limit = sign * tree.joint_limits[:, side]
-            finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
-            if len(joints := np.flatnonzero(finite)):
-                read = partial(_goal_or_limit, joints=joints, limit=limit[joints], sign=sign)
-                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
-                found[what] = Monitor(read, limit[joints], "rad", "desired angle", entries, sign)
-        return found
+        return goal_monitors(self.tree)
 
     def _limited(self, tau: Any) -> State:
         for bound in (

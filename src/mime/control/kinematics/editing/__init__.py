@@ -49,10 +49,11 @@ class Editable:
     def attach(
         self: Tree, other: Tree, link: str, pose: Any = IDENTITY_POSE, prefix: str = ""
     ) -> Tree:
-        """This robot with another one on it, its root at `pose` [x y z qw qx qy qz] on `link`.
+        """The robot with another one on it, whose root is at `pose` on `link`.
 
-        Joints of `other` come after this robot's; `prefix` goes before its names, where both robots
-        have some in common. What was fixed to its root weighs now.
+        A pose is [x y z qw qx qy qz]. Joints of `other` come after this robot's; `prefix` goes
+        before its names, where both robots have some in common. What was fixed to its root weighs
+        now.
         """
         return operations.attach(self, other, link, pose, prefix)
 

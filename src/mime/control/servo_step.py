@@ -23,7 +23,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mime.control.falling_torques import FallingLines, Solve, implicit_step, on, segments
+from mime.control.falling_torques import (
+    YIELDING,
+    FallingLines,
+    Solve,
+    diagonal,
+    implicit_step,
+    on,
+    segments,
+)
 from mime.control.positive_definite import solve as solve_dense
 from mime.control.servo_lines import ServoLaw, servo_lines
 
@@ -53,7 +61,7 @@ def _giving_way(
 ) -> tuple[Array, Array]:
     b, K, T, V = law[:4]
     n, eps = H.shape[0], jnp.finfo(H.dtype).eps
-    steep = jnp.diagonal(H) / (dt * jnp.sqrt(eps))
+    steep = diagonal(H) / (dt * jnp.sqrt(eps))
     finite = jnp.isfinite(V)
     at = jnp.where(finite, V, 0)
     limits = _limit_lines(jnp.where(finite, V, jnp.inf), at * steep, jnp.where(finite, steep, 0))
@@ -71,7 +79,7 @@ def _giving_way(
         return points, torque - slope * points
 
     fixed = jax.lax.stop_gradient((H, v_free, lines, dt))
-    weight = jnp.tile(jnp.diagonal(fixed[0]) / fixed[3], 2)
+    weight = jnp.tile(YIELDING * diagonal(fixed[0]) / fixed[3], 2)
     v, tau = jax.lax.stop_gradient(guess)
     start = weight * jnp.tile(v, 2) - jnp.concatenate([tau, jnp.zeros_like(tau)])
     segment = segments(fixed[2], weight, lambda s: solution(s, *fixed), start)

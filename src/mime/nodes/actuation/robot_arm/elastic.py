@@ -70,9 +70,10 @@ def _series_elastic(
     q, qd, x, xd = _motion(state)
     elastic, n, dtype = arm.elastic_joints, arm.num_joints, q.dtype
     friction = forces.implicit_friction(arm, dt, dtype)
-    rotors, rotor_velocities = rotor_motion(arm, q, x), rotor_motion(arm, qd, xd)
+    rotor_velocities = rotor_motion(arm, qd, xd)
     tau, servo_torques = forces.driving_torques(arm, inputs, rotor_velocities), None
     if arm.servo is not None and _instant(dt):
+        rotors = rotor_motion(arm, q, x)
         servo_torques = forces.servo_torques_now(arm, q, rotors, rotor_velocities, inputs)
         tau = tau + servo_torques
     J = jnp.asarray(only(arm.tree.armature, elastic), dtype)
@@ -111,7 +112,7 @@ def _series_elastic(
         before = jnp.concatenate([qd, thetad])
         free = before + dt * jnp.concatenate([qdd, rotor])
         if arm.servo is not None:
-            law = forces.servo_law(arm, q, rotors, inputs, dt)
+            law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, dt)
 
             def of_all(values: Array, rest: float) -> Array:
                 """Of links and rotors: `rest` at a link whose rotor has the servo."""

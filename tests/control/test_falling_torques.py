@@ -10,6 +10,7 @@ from mime.control.falling_torques import implicit_step
 from mime.control.joint_friction import coulomb_step
 from mime.control.positive_definite import solve
 from mime.control.servo_lines import servo_lines
+from mime.native.folding import jit_folding
 
 DT = 1e-3
 
@@ -34,10 +35,14 @@ def arms(n, count, seed=0):
     return H, v, b, K, T, V, friction
 
 
-@jax.jit
-@jax.vmap
-def stepped(H, v, b, K, T, V, friction):
-    return implicit_step(H, v, servo_lines(b, K, T, V, friction), DT, dense)
+def stepped(problem):
+    """As machine code, each arm in a lane."""
+
+    def step(_, H, v, *law):
+        return implicit_step(H, v, servo_lines(*law), DT, dense)
+
+    compiled = jit_folding(step)
+    return map(np.asarray, jax.jit(jax.vmap(lambda *arm: compiled(None, *arm)))(*problem))
 
 
 def assert_lawful(problem, v, tau, rtol=1e-9):
@@ -67,11 +72,10 @@ def assert_lawful(problem, v, tau, rtol=1e-9):
 @pytest.mark.parametrize("passes", [falling_torques.JOINT_PASSES, 0])
 def test_every_arm_obeys_the_law_also_when_only_the_first_joint_may_move(monkeypatch, passes):
     monkeypatch.setattr(falling_torques, "JOINT_PASSES", passes)
-    problem = arms(6, 2000)
-    fresh = jax.jit(jax.vmap(lambda *a: stepped.__wrapped__.__wrapped__(*a)))
-    v, tau = map(np.asarray, fresh(*problem))
+    problem = arms(5, 1000)
+    v, tau = stepped(problem)
     assert_lawful(problem, v, tau)
-    H, v_free, b, K, T, V, friction = problem
+    T, V = problem[4:6]
     counts = [np.isclose(np.abs(v), V), np.isclose(np.abs(tau), T), v == 0]
     assert all(count.mean() > 0.02 for count in counts), "all kinds of segments occur"
 
@@ -79,20 +83,31 @@ def test_every_arm_obeys_the_law_also_when_only_the_first_joint_may_move(monkeyp
 def test_without_a_servo_it_is_the_step_of_dry_friction():
     H, v, _, _, _, _, friction = arms(5, 200, seed=2)
     none, free = np.zeros_like(v), np.full_like(v, np.inf)
-    ours, _ = stepped(H, v, none, none, free, free, friction)
-    theirs = jax.jit(jax.vmap(coulomb_step))(H, v, DT * friction)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
+    ours, _ = stepped((H, v, none, none, free, free, friction))
+    theirs = np.asarray(jax.jit(jax.vmap(coulomb_step))(H, v, DT * friction))
+
+    def cost(x):
+        energy = 0.5 * np.einsum("ki,kij,kj->k", x - v, H, x - v)
+        return energy + DT * np.sum(friction * np.abs(x), 1)
+
+    # Its sweeps do not settle for some of such strongly coupled arms: there ours is the minimum.
+    same = np.abs(ours - theirs).max(1) < 1e-8
+    assert same.mean() > 0.95
+    assert np.all(cost(ours)[~same] < cost(theirs)[~same])
 
 
 def test_gradients_are_those_of_the_solution():
     problem = [x[0] for x in arms(4, 40, seed=3)]
-    H, v, b, K, T, V, friction = problem
+    H, v_free, b, K, T, V, friction = problem
     T, V = np.where(np.isinf(T), 50.0, T), np.where(np.isinf(V), 2.0, V)
 
     def result(x):
         lines = servo_lines(b * (1 + x), K * (1 + x), T * (1 + x), V * (1 + x), friction * (1 + x))
-        return jnp.sum(implicit_step(H * (1 + x), v, lines, DT, dense)[0] * np.arange(1.0, 5.0))
+        v, _ = implicit_step(jnp.asarray(H) * (1 + x), jnp.asarray(v_free), lines, DT, dense)
+        return jnp.sum(v * np.arange(1.0, 5.0))
 
     h = 1e-6
-    central = (jax.jit(result)(h) - jax.jit(result)(-h)) / (2 * h)
-    np.testing.assert_allclose(jax.jit(jax.grad(result))(0.0), central, rtol=1e-6)
+    compiled = jit_folding(lambda _, x: result(x))
+    central = (compiled(None, jnp.float64(h)) - compiled(None, jnp.float64(-h))) / (2 * h)
+    slope = jax.grad(lambda x: compiled(None, x))(jnp.float64(0.0))
+    np.testing.assert_allclose(slope, central, rtol=1e-6)

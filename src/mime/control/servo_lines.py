@@ -61,12 +61,13 @@ def servo_lines(b: Any, K: Any, T: Any, V: Any, friction: Any | None = None) -> 
         (V, -T),
     ]
     no = jnp.zeros_like(some)
+    braking_left, braking_right = left <= -V, right >= V
     # upright, velocity, torque, slope
     segments = [
         (no, zero, T, zero),
-        (left <= -V, -V, T, zero),
+        (braking_left, -V, jnp.where(braking_left, 0, T), zero),
         (no, zero, b, K),
-        (right >= V, V, -T, zero),
+        (braking_right, V, jnp.where(braking_right, 0, -T), zero),
         (no, zero, -T, zero),
     ]
     if friction is not None:

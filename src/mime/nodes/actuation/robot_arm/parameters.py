@@ -192,7 +192,7 @@ class RobotArmParameters(Node):
                     value = _by_name(label, value, tree.joint_names, default, own)
                 return _sized(label, value, (tree.num_joints,), own)
 
-            servo = servo.of_joints(of_servo)
+            servo = servo.of_joints(tree, of_servo)
             found += [problem.inside("servo") for problem in own]
         limits = _sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
         rotor = per_joint("rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia)
@@ -366,7 +366,7 @@ def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem])
     if value is None or isinstance(value, jax.Array):
         return value
     array = np.asarray(numbers(label, value), dtype=float)
-    may_be_infinite = label in ("joint_limit_override", "joint_stiffness_n_m_per_rad")
+    may_be_infinite = "limit" in label or label == "joint_stiffness_n_m_per_rad"
     if array.shape != shape:
         found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))
     elif np.any(np.isnan(array)) or not (may_be_infinite or np.all(np.isfinite(array))):

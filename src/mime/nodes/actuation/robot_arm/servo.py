@@ -22,7 +22,7 @@ from mime.core.parameters import Effect
 from mime.core.problem import Problem
 from mime.core.spec import Input, option, parameter
 
-PER_JOINT = ("kp", "kd", "torque_limits_n_m", "velocity_limits_rad_per_s")
+_LIMITS = ("torque_limits_n_m", "velocity_limits_rad_per_s")
 
 
 class Servo(Effect):
@@ -45,20 +45,22 @@ class Servo(Effect):
     limit_speed: bool = option(default=True)
 
     def problems(self) -> Iterator[Problem]:
-        """A mapping waits for the arm, which knows the joints."""
+        """A mapping waits for the arm, which knows the joints; a limit may be infinite."""
         for problem in super().problems():
-            if not isinstance(getattr(self, problem.place[0], None), Mapping):
+            name = problem.place[0]
+            value = getattr(self, name, None)
+            infinite = name in _LIMITS and isinstance(value, np.ndarray) and np.all(value > 0)
+            if not isinstance(value, Mapping) and not infinite:
                 yield problem
 
-    def of_joints(self, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":
-        """The servo with an entry per joint wherever it has a value."""
-        values = {
-            name: None if value is None else per_joint(name, value, default)
-            for name, default in zip(PER_JOINT, (0.0, 0.0, np.inf, np.inf), strict=True)
-            if (value := getattr(self, name)) is not None or default
-        }
-        options = (self.gravity_compensation, self.limit_torque, self.limit_speed)
-        return Servo(*(values.get(name) for name in PER_JOINT), *options)
+    def of_joints(self, tree: KinematicTree, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":
+        """The servo with an entry per joint: `per_joint(name, value, of joints not named)`."""
+        defaults = (0.0, 0.0, tree.effort_limits, tree.velocity_limits)
+        values = (
+            None if (value := getattr(self, name)) is None else per_joint(name, value, default)
+            for name, default in zip(("kp", "kd", *_LIMITS), defaults, strict=True)
+        )
+        return Servo(*values, self.gravity_compensation, self.limit_torque, self.limit_speed)
 
     def limits(self, tree: KinematicTree, dtype: Any) -> tuple[Array, Array]:
         """T and V (N,), infinite where there is none."""

@@ -31,7 +31,7 @@ def arms(n, count, seed=0):
     V = 10 ** rng.uniform(-1, 1, (count, n))
     T[rng.random((count, n)) < 0.2] = np.inf
     V[rng.random((count, n)) < 0.3] = np.inf
-    friction = rng.uniform(0, 20, (count, n)) * (rng.random((count, n)) < 0.5)
+    friction = rng.uniform(0, 1000, (count, n)) * (rng.random((count, n)) < 0.5)
     return H, v, b, K, T, V, friction
 
 
@@ -72,16 +72,17 @@ def assert_lawful(problem, v, tau, rtol=1e-9):
 @pytest.mark.parametrize("passes", [falling_torques.JOINT_PASSES, 0])
 def test_every_arm_obeys_the_law_also_when_only_the_first_joint_may_move(monkeypatch, passes):
     monkeypatch.setattr(falling_torques, "JOINT_PASSES", passes)
-    problem = arms(5, 1000)
+    problem = arms(4, 1000)
     v, tau = stepped(problem)
     assert_lawful(problem, v, tau)
-    T, V = problem[4:6]
-    counts = [np.isclose(np.abs(v), V), np.isclose(np.abs(tau), T), v == 0]
+    T, V, friction = problem[4:]
+    servo = np.abs(tau + friction * np.sign(v))
+    counts = [np.isclose(np.abs(v), V), np.isclose(servo, T), v == 0]
     assert all(count.mean() > 0.02 for count in counts), "all kinds of segments occur"
 
 
 def test_without_a_servo_it_is_the_step_of_dry_friction():
-    H, v, _, _, _, _, friction = arms(5, 200, seed=2)
+    H, v, _, _, _, _, friction = arms(4, 200, seed=2)
     none, free = np.zeros_like(v), np.full_like(v, np.inf)
     ours, _ = stepped((H, v, none, none, free, free, friction))
     theirs = np.asarray(jax.jit(jax.vmap(coulomb_step))(H, v, DT * friction))
@@ -92,19 +93,19 @@ def test_without_a_servo_it_is_the_step_of_dry_friction():
 
     # Its sweeps do not settle for some of such strongly coupled arms: there ours is the minimum.
     same = np.abs(ours - theirs).max(1) < 1e-8
-    assert same.mean() > 0.95
+    assert same.mean() > 0.9
     assert np.all(cost(ours)[~same] < cost(theirs)[~same])
 
 
 def test_gradients_are_those_of_the_solution():
-    problem = [x[0] for x in arms(4, 40, seed=3)]
+    problem = [x[0] for x in arms(2, 40, seed=3)]
     H, v_free, b, K, T, V, friction = problem
     T, V = np.where(np.isinf(T), 50.0, T), np.where(np.isinf(V), 2.0, V)
 
     def result(x):
-        lines = servo_lines(b * (1 + x), K * (1 + x), T * (1 + x), V * (1 + x), friction * (1 + x))
+        lines = servo_lines(b * (1 + 2 * x), K, T * (1 - x), V * (1 + x), friction * (1 + 3 * x))
         v, _ = implicit_step(jnp.asarray(H) * (1 + x), jnp.asarray(v_free), lines, DT, dense)
-        return jnp.sum(v * np.arange(1.0, 5.0))
+        return jnp.sum(v * np.arange(1.0, 3.0))
 
     h = 1e-6
     compiled = jit_folding(lambda _, x: result(x))

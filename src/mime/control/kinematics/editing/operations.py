@@ -112,9 +112,9 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
     if found := list(pose_problems("pose", pose)):
         raise refused(tree, found)
     found = [
-        Problem(("prefix",), f"must tell the robots' {what}s apart; both have {quoted(both)}")
+        Problem(("prefix",), f"must tell the robots' {what}s apart; both have {quoted(shared)}")
         for what, names in (("link", "frame_names"), ("joint", "link_joint_names"))
-        if (both := sorted({prefix + n for n in getattr(other, names)} & {*getattr(tree, names)}))
+        if (shared := sorted({prefix + n for n in getattr(other, names)} & {*getattr(tree, names)}))
     ]
     if found:
         raise refused(tree, found)

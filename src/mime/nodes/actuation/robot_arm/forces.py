@@ -93,7 +93,7 @@ def _frame_torques(
     J = frame_jacobian_at(arm.tree, q, frame, point)
     parts = (wrench_world[:3], wrench_world[3:])
     force, moment = (to_base(arm.base_pose_world, part) for part in parts)
-    return J.T @ jnp.concatenate([force, moment])
+    return jnp.asarray(J).T @ jnp.concatenate([force, moment])
 
 
 def soft_stops(arm: RobotArmParameters, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ and no gain is too large for a step. Limits hold inside the same step, see
 The joint of a spring has its servo on the rotor.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -56,11 +57,12 @@ class Servo(Effect):
     def of_joints(self, tree: KinematicTree, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":
         """The servo with an entry per joint: `per_joint(name, value, of joints not named)`."""
         defaults = (0.0, 0.0, tree.effort_limits, tree.velocity_limits)
-        values = (
-            None if (value := getattr(self, name)) is None else per_joint(name, value, default)
+        changed = {
+            name: per_joint(name, value, default)
             for name, default in zip(("kp", "kd", *_LIMITS), defaults, strict=True)
-        )
-        return Servo(*values, self.gravity_compensation, self.limit_torque, self.limit_speed)
+            if (value := getattr(self, name)) is not None
+        }
+        return dataclasses.replace(self, **changed)
 
     def limits(self, tree: KinematicTree, dtype: Any) -> tuple[Array, Array]:
         """T and V (N,), infinite where there is none."""

@@ -99,8 +99,8 @@ def _series_elastic(
     gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
-    dry = arm.coulomb_friction_n_m is not None
-    if (dry or arm.servo is not None) and not _instant(dt):
+    tau_c = _dry_friction(arm, dtype)
+    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
         at_spring = springs.K * h
         # Links and rotors together: undo the elimination, and let servo and friction hold the
         # rotors.
@@ -122,7 +122,6 @@ def _series_elastic(
             held, torques = servo_step(H, free, before, law, dt, solve)
             servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
         else:
-            tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
             impulse = jnp.concatenate([rigid * tau_c, only(tau_c, elastic)])
             held = coulomb_step(H, free, dt * impulse)
         change = (held - before) / dt
@@ -151,8 +150,8 @@ def _inserted_body(
     torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
     gravity, wrenches = forces.gravity_base(arm), _with_bodies(arm, tree, inputs)
     zdd = jnp.asarray(forward_dynamics(tree, z, zd, torques, gravity, wrenches, diagonal))
-    dry = arm.coulomb_friction_n_m is not None
-    if (dry or arm.servo is not None) and not _instant(dt):
+    tau_c = _dry_friction(arm, dtype)
+    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
         H = jnp.asarray(mass_matrix(tree, z)) + jnp.diag(diagonal)
         if arm.servo is not None:
             law = forces.servo_law(arm, q, motor, inputs, dt)
@@ -162,12 +161,17 @@ def _inserted_body(
             held, torques = servo_step(H, zd + dt * zdd, zd, law, dt, solver(tree, z, ()))
             _, servo_torques = separated(torques, elastic)
         else:
-            tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
             impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)
             held = coulomb_step(H, zd + dt * zdd, impulse)
         zdd = (held - zd) / dt
     xdd, motor_acceleration = separated(zdd, elastic)
     return motor_acceleration + spread(xdd, elastic, n), xdd, servo_torques
+
+
+def _dry_friction(arm: RobotArmParameters, dtype: Any) -> Any:
+    """tau_c (N,); None when no joint has any."""
+    tau_c = arm.coulomb_friction_n_m
+    return None if tau_c is None else jnp.asarray(tau_c, dtype)
 
 
 def _motion(state: State) -> tuple[Array, Array, Array, Array]:

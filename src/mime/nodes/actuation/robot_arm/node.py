@@ -243,8 +243,7 @@ class RobotArmNode(RobotArmParameters):
         """
         inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
         if self.elastic_joints:
-            qdd, xdd, _ = elastic.accelerations(self, state, inputs, 0.0, 0.0)
-            return qdd, xdd
+            return elastic.accelerations(self, state, inputs, 0.0, 0.0)[:2]
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, inputs, qd) + forces.tool_torques(self, q, inputs)
         if self.joint_limits == "spring":

@@ -117,7 +117,7 @@ def test_with_dry_friction_a_joint_sticks_where_the_servo_pulls_less_than_it(tre
     g = kin.gravity_vector(tree, np.asarray(state["joint_angles"]), np.array([0, 0, -9.80665]))
     np.testing.assert_allclose(state["servo_torques"], 0.5 + g, rtol=1e-12)
     moved = arm.update(arm.initial_state(), {"desired_joint_angles": np.full(3, 0.5)}, DT)
-    assert np.all(np.asarray(moved["joint_velocities"]) > 0)
+    assert np.all(np.asarray(moved["joint_velocities"]) != 0)
 
 
 def test_others_give_way_where_a_small_joint_would_be_whipped_beyond_its_speed(tree):

@@ -15,16 +15,16 @@ from mime.running.graph import GraphManager
 from mime.verification.benchmark import Measurement, benchmark
 
 
-def _without_speed_limit(RobotArm: Any) -> Any:
-    """servos that know no speed limit"""
+def _without_torque_limit(RobotArm: Any) -> Any:
+    """servos that know no torque limit"""
 
     def make(*args: Any, servo: Servo, **options: Any) -> Any:
-        return RobotArm(*args, servo=dataclasses.replace(servo, limit_speed=False), **options)
+        return RobotArm(*args, servo=dataclasses.replace(servo, limit_torque=False), **options)
 
     return make
 
 
-@benchmark(164, "A servo within its limits at any gain", RobotArmNode, _without_speed_limit)
+@benchmark(164, "A servo within its limits at any gain", RobotArmNode, _without_torque_limit)
 def servo_limits(
     RobotArm: Any,
     *,
@@ -81,5 +81,5 @@ def servo_limits(
         float(max(distance)),
         limit=1e-5,
         unit="rad",
-        why="1.5 rad at no more than 1 rad/s take 1.5 s; after that the error falls as exp(-t/0.1 s)",
+        why="after less than 1.5 s of way the error falls as exp(-t / 0.1 s)",
     )

@@ -2,6 +2,7 @@
 
 A controller says by `goal_inputs()` which input says where another one should go: the desired joint
 angles, say, where the measured ones should. The node that those come from knows what they can be.
+Where a node is its own controller the second one is a field of its state.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,6 +18,8 @@ def goal_problems(
 ) -> Iterator[Problem]:
     """What is wrong with values (any axes in front) that an input will be given, as a goal."""
     measured = nodes[target].goal_inputs().get(field)
+    if measured in nodes[target].state_spec():
+        yield from nodes[target].state_problems({measured: values})
     for edge in edges if measured else ():
         if (edge.target, edge.target_field) == (target, measured) and edge.transform is None:
             plant = nodes[edge.source]

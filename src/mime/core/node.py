@@ -98,7 +98,9 @@ class Node(Parameterised):
         yield from ()
 
     def goal_inputs(self) -> Mapping[str, str]:
-        """Inputs that say where another input should go: `{"desired_angle": "measured_angle"}`."""
+        """Inputs that say where another input, or a field of the state, should go:
+        `{"desired_angle": "measured_angle"}`.
+        """
         return {}
 
     def foreseen_fluxes(self) -> Mapping[str, str]:

@@ -196,7 +196,21 @@ class _Builder:
             _check_option(argument.default, value)
         elif "str" in str(argument.annotation) and not isinstance(value, str):
             raise ValueError(f"must be a string, got {shown(value)}")
-        return _frozen(value)
+        return _frozen(self._with_files(value, at))
+
+    def _with_files(self, value: Any, at: Place) -> Any:
+        """A value whose tables, at any depth, name files by `urdf_path`; these are found."""
+        if isinstance(value, list):
+            return [self._with_files(entry, (*at, k)) for k, entry in enumerate(value)]
+        if not isinstance(value, Mapping):
+            return value
+        found = {name: self._with_files(entry, (*at, name)) for name, entry in value.items()}
+        if "urdf_path" in value:
+            try:
+                found["urdf_path"] = _file(value["urdf_path"], self.source.folder(at))
+            except ValueError as error:
+                self.source.refuse((*at, "urdf_path"), error)
+        return found
 
     def _of_node(self, name: str, node: str) -> Any:
         if node not in self.built:

@@ -173,11 +173,12 @@ def test_a_wrench_acts_at_the_links_own_inertial_origin_where_a_tool_was_merged(
     np.testing.assert_allclose(kin.link_world_poses(tree, q)[0, :3], [0.1, 0, 0], atol=1e-7)
 
 
-def test_a_link_without_mass_is_pushed_at_the_centre_of_what_is_fixed_to_it(parse):
+def test_a_link_without_inertial_is_pushed_at_its_own_origin_whatever_is_fixed_to_it(parse):
     body = ONE.replace(link("arm"), '<link name="arm"/>')
     fixed = '<joint name="f" type="fixed"><parent link="arm"/><child link="tool"/></joint>'
     tree = parse(body + link("tool") + fixed)
-    np.testing.assert_array_equal(tree.inertial_origins, tree.coms)
+    np.testing.assert_array_equal(tree.coms, [[0.1, 0.0, 0.0]])
+    np.testing.assert_array_equal(tree.inertial_origins, np.zeros((1, 3)))
 
 
 def test_rounding_of_a_quarter_turn_folds_and_a_truncated_pi_does_not(parse):

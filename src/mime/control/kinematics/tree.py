@@ -10,6 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 from mime._text import brief, nearest, quoted, shortened
 from mime.control.kinematics.actuator import Actuator, Keyframe
+from mime.control.kinematics.editing import Editable
+from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
 from mime.control.kinematics.joint_types import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
 from mime.control.kinematics.joint_types import JOINT_TYPE_FIXED as JOINT_TYPE_FIXED
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC
@@ -41,7 +43,7 @@ class LinkFrame(NamedTuple):
     offset: Float[Array, "4 4"]
 
 
-class KinematicTree(eqx.Module):
+class KinematicTree(Editable, eqx.Module):
     """A tree of `num_links` moving links, driven by `num_joints` independent coordinates q.
 
     The two numbers differ only when joints mimic others. Links are sorted parents first. Arrays
@@ -123,6 +125,8 @@ class KinematicTree(eqx.Module):
     """In the root's axes, where the file says it (MJCF does, URDF does not)."""
     actuators: tuple[Actuator, ...] = eqx.field(static=True, default=())
     keyframes: tuple[Keyframe, ...] = eqx.field(static=True, default=())
+    root_body: RigidBody = NO_BODY
+    """What is fixed to the root, in its frame: no joint feels it until the root is attached."""
 
     @property
     def num_joints(self) -> int:

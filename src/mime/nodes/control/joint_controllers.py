@@ -7,6 +7,7 @@ from the root link: for a base that stands rotated, turn it into that frame firs
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from inspect import unwrap
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -15,12 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from mime.control.kinematics import KinematicTree, gravity_vector, parse_robot, rnea
+from mime.control.kinematics import KinematicTree, gravity_vector, mass_matrix, parse_robot, rnea
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
 from mime.core.monitor import Monitor
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.problem import ParameterError, Problem
+from mime.core.parameters import known
+from mime.core.problem import ParameterError, Problem, StabilityWarning
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 
 Number = Real[ArrayLike, ""]
@@ -126,6 +128,19 @@ def _goal_or_limit(state: State, inputs: Values, joints: Any, limit: Any, sign: 
     return jnp.where(goal < bound + _ROUNDING_RAD, jnp.minimum(goal, bound), goal)
 
 
+def goal_monitors(tree: KinematicTree) -> dict[str, Monitor]:
+    """Goals outside of the joint limits: the arm would end at its stop."""
+    found = {}
+    for what, side, sign in (("lower", 0, -1), ("upper", 1, 1)):
+        limit = sign * tree.joint_limits[:, side]
+        finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
+        if len(joints := np.flatnonzero(finite)):
+            read = partial(_goal_or_limit, joints=joints, limit=limit[joints], sign=sign)
+            entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+            found[what] = Monitor(read, limit[joints], "rad", "desired angle", entries, sign)
+    return found
+
+
 class _JointController(Node):
     """The base of an arm's controllers: a tree, gains, limits, and no state."""
 
@@ -211,16 +226,7 @@ class _JointController(Node):
         return state
 
     def monitors(self) -> dict[str, Monitor]:
-        """Goals outside of the joint limits: the arm would end at its stop."""
-        tree, found = self.tree, {}
-        for what, side, sign in (("lower", 0, -1), ("upper", 1, 1)):
-            limit = sign * tree.joint_limits[:, side]
-            finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
-            if len(joints := np.flatnonzero(finite)):
-                read = partial(_goal_or_limit, joints=joints, limit=limit[joints], sign=sign)
-                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
-                found[what] = Monitor(read, limit[joints], "rad", "desired angle", entries, sign)
-        return found
+        return goal_monitors(self.tree)
 
     def _limited(self, tau: Any) -> State:
         for bound in (
@@ -260,6 +266,21 @@ _CHANGELOG = (
 _RANGES = (ValidatedRange("num_joints", 1, 7, ""), ValidatedRange("timestep", 1e-4, 2e-3, "s"))
 
 
+def _least_inertia(tree: KinematicTree, dt: float) -> np.ndarray:
+    """1 / (M + dt f)⁻¹_jj (N,): what joint j feels alone, the others free; least of two postures.
+
+    At rest (each joint at 0 or at the limit nearest to it) and in the middle of the limits.
+    """
+    lower, upper = np.asarray(tree.joint_limits).T
+    rest = np.clip(np.zeros(tree.num_joints), lower, upper)
+    bounded = np.isfinite(lower) & np.isfinite(upper)
+    middle = np.where(bounded, np.where(bounded, lower + upper, 0) / 2, rest)
+    f = np.diag(dt * np.asarray(tree.joint_friction))
+    # Evaluated by Python: a warning is not worth a compilation.
+    matrices = (np.asarray(unwrap(mass_matrix)(tree, q)) for q in (rest, middle))
+    return np.min([1 / np.diag(np.linalg.inv(M + f)) for M in matrices], axis=0)
+
+
 class JointPDNode(_JointController):
     """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q), the last term as an option; then clipped."""
 
@@ -288,6 +309,24 @@ class JointPDNode(_JointController):
     def __init__(self, *args: Any, gravity_compensation: bool = True, **kwargs: Any):
         self.gravity_compensation = gravity_compensation
         super().__init__(*args, **kwargs)
+
+    def value_warnings(self) -> Iterator[Warning]:
+        """A torque that is held over a step: 2 kd dt + kp dt² < 4 J, or the loop shakes itself."""
+        tree, dt = self.tree, self.timestep
+        if not known(self.kp, self.kd, *jax.tree.leaves(tree)):
+            return
+        demand = (2 * np.asarray(self.kd) * dt + np.asarray(self.kp) * dt**2) / 4
+        inertia = _least_inertia(tree, dt)
+        if np.any(demand > inertia):
+            j = int(np.argmax(demand / inertia))
+            kp, kd = float(self.kp[j]), float(self.kd[j])
+            longest = 4 * inertia[j] / (kd + np.sqrt(kd**2 + 4 * kp * inertia[j]))
+            yield StabilityWarning(
+                f"{self.label}: joint {tree.joint_names[j]!r} has an inertia of {inertia[j]:.3g} "
+                f"kg·m², too small for kp {kp:g} and kd {kd:g} at a timestep of {dt:g} s: it would "
+                f"shake with growing amplitude. Take at most {longest:.3g} s or smaller gains, or "
+                "give the arm a Servo, which is stable at any gain."
+            )
 
     def compute_boundary_fluxes(
         self, state: State, boundary_inputs: Values, dt: float | Scalar

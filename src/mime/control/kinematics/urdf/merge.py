@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mime._text import quoted, shortened
+from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
 from mime.control.kinematics.poses import without_rounding
 from mime.control.kinematics.report import left_out
 from mime.control.kinematics.tree import (
@@ -37,9 +38,8 @@ class Body:
 
     @property
     def inertial_shift(self) -> np.ndarray:
-        """From the centre of mass to the moving link's own; 0 when that link has no mass."""
-        own = self.parts[0][0]
-        return own.com - self.com if own.mass > 0.0 else np.zeros(3)
+        """From the centre of mass to the moving link's own `<inertial>` origin (or else frame)."""
+        return self.parts[0][0].com - self.com
 
 
 def build_tree(
@@ -104,6 +104,7 @@ def build_tree(
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
         report=left_out(robot.path, notes),
+        root_body=_root_body(links, frames),
     )
 
 
@@ -194,6 +195,16 @@ def _weigh(body: Body) -> None:
             + link.mass * (d @ d * np.eye(3) - np.outer(d, d))
         )
     body.inertia = (body.inertia + body.inertia.T) / 2
+
+
+def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarray]]) -> RigidBody:
+    """All that stands still, as one body."""
+    whole = NO_BODY
+    for name, (link_idx, pose) in frames.items():
+        if link_idx < 0:
+            own = links[name]
+            whole = whole.joined(RigidBody(own.mass, own.com, own.inertia).seen_from(pose))
+    return whole
 
 
 def _unphysical(body: Body) -> str:

@@ -15,6 +15,8 @@ from jaxtyping import Array, Float
 
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, rnea
+from mime.control.kinematics.coupling import solver
+from mime.control.servo_step import servo_step
 from mime.core.node import State, Values
 from mime.nodes.actuation.robot_arm import forces
 from mime.nodes.actuation.robot_arm.inserted_bodies import (
@@ -25,7 +27,8 @@ from mime.nodes.actuation.robot_arm.inserted_bodies import (
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import Springs, only, spread
 
-Accelerations = tuple[Float[Array, " n"], Float[Array, " e"]]
+Accelerations = tuple[Float[Array, " n"], Float[Array, " e"], Any]
+"""q̈, ẍ, and the servo's torques (N,); None without a servo."""
 
 
 def rotor_motion(arm: RobotArmParameters, link: Array, deflection: Array) -> Array:
@@ -37,7 +40,7 @@ def accelerations(
     arm: RobotArmParameters, state: State, inputs: Values, dt: Any, h: Any
 ) -> Accelerations:
     """q̈ (N,) and ẍ (E,) over a step dt with the springs at the time h; at an instant when both
-    are 0, without dry friction then.
+    are 0, without dry friction and speed limits then.
     """
     if arm.joint_model == "sea":
         return _series_elastic(arm, state, inputs, dt, h)
@@ -55,8 +58,10 @@ def rigid_acceleration(
     rigid, none = rigid_joints(arm, q.dtype), np.zeros(3)
     J = jnp.asarray(only(arm.tree.armature, elastic), q.dtype)
     of_rotors = spread(J * (only(qdd, elastic) - xdd), elastic, n)
-    of_links = rnea(without_rotors(arm.tree, rigid), q, None, qdd, none)
-    return jnp.asarray(forward_dynamics(arm.tree, q, np.zeros(n), of_links + of_rotors, none))
+    of_links = rnea(without_rotors(arm.loaded_tree, rigid), q, None, qdd, none)
+    return jnp.asarray(
+        forward_dynamics(arm.loaded_tree, q, np.zeros(n), of_links + of_rotors, none)
+    )
 
 
 def _series_elastic(
@@ -65,7 +70,12 @@ def _series_elastic(
     q, qd, x, xd = _motion(state)
     elastic, n, dtype = arm.elastic_joints, arm.num_joints, q.dtype
     friction = forces.implicit_friction(arm, dt, dtype)
-    tau = forces.driving_torques(arm, inputs, rotor_motion(arm, qd, xd))
+    rotor_velocities = rotor_motion(arm, qd, xd)
+    tau, servo_torques = forces.driving_torques(arm, inputs, rotor_velocities), None
+    if arm.servo is not None and _instant(dt):
+        rotors = rotor_motion(arm, q, x)
+        servo_torques = forces.servo_torques_now(arm, q, rotors, rotor_velocities, inputs)
+        tau = tau + servo_torques
     J = jnp.asarray(only(arm.tree.armature, elastic), dtype)
     springs = Springs(
         jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype),
@@ -85,14 +95,15 @@ def _series_elastic(
     if arm.joint_limits == "spring":
         push, stiffness = forces.soft_stops(arm, q, qd, dt)
         tau_link, diagonal = tau_link + push, diagonal + stiffness
-    links = without_rotors(arm.tree, rigid)
+    links = without_rotors(arm.loaded_tree, rigid)
     gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
-    if arm.coulomb_friction_n_m is not None and not _instant(dt):
-        tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
+    tau_c = _dry_friction(arm, dtype)
+    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
         at_spring = springs.K * h
-        # Links and rotors together: undo the elimination, and let friction hold the rotors.
+        # Links and rotors together: undo the elimination, and let servo and friction hold the
+        # rotors.
         M = jnp.asarray(mass_matrix(links, q)) + jnp.diag(diagonal)
         M = M + jnp.diag(spread(at_spring - springs.diagonal, elastic, n))
         across = -at_spring[None] * np.eye(n, dtype=dtype)[:, list(elastic)]
@@ -100,10 +111,22 @@ def _series_elastic(
         thetad = only(qd, elastic) - xd
         before = jnp.concatenate([qd, thetad])
         free = before + dt * jnp.concatenate([qdd, rotor])
-        held = coulomb_step(H, free, dt * jnp.concatenate([rigid * tau_c, only(tau_c, elastic)]))
+        if arm.servo is not None:
+            law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, dt)
+
+            def of_all(values: Array, rest: float) -> Array:
+                """Of links and rotors: `rest` at a link whose rotor has the servo."""
+                return jnp.concatenate([jnp.where(rigid == 1, values, rest), only(values, elastic)])
+
+            law, solve = law.arranged(of_all), solver(links, q, elastic)
+            held, torques = servo_step(H, free, before, law, dt, solve)
+            servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
+        else:
+            impulse = jnp.concatenate([rigid * tau_c, only(tau_c, elastic)])
+            held = coulomb_step(H, free, dt * impulse)
         change = (held - before) / dt
         qdd, rotor = change[:n], change[n:]
-    return qdd, only(qdd, elastic) - rotor
+    return qdd, only(qdd, elastic) - rotor, servo_torques
 
 
 def _inserted_body(
@@ -115,22 +138,40 @@ def _inserted_body(
     k = jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype)
     K = k * h + jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype)
     tool = forces.link_torques(arm, q, inputs) + jnp.zeros(n, dtype)
-    tau = forces.driving_torques(arm, inputs, motor_velocity) + tool
+    tau, servo_torques = forces.driving_torques(arm, inputs, motor_velocity) + tool, None
+    if arm.servo is not None and _instant(dt):
+        servo_torques = forces.servo_torques_now(arm, q, motor, motor_velocity, inputs)
+        tau = tau + servo_torques
     friction = forces.implicit_friction(arm, dt, dtype)
     friction = jnp.zeros(n, dtype) if friction is None else friction
-    tree = with_inserted_bodies(arm.tree, elastic, arm.inserted_inertia_kg_m2)
+    tree = with_inserted_bodies(arm.loaded_tree, elastic, arm.inserted_inertia_kg_m2)
     z, zd = interleaved(x, motor, elastic), interleaved(xd, motor_velocity, elastic)
     diagonal = interleaved(K * h, friction, elastic)
     torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
     gravity, wrenches = forces.gravity_base(arm), _with_bodies(arm, tree, inputs)
     zdd = jnp.asarray(forward_dynamics(tree, z, zd, torques, gravity, wrenches, diagonal))
-    if arm.coulomb_friction_n_m is not None and not _instant(dt):
-        tau_c = jnp.asarray(arm.coulomb_friction_n_m, dtype)
+    tau_c = _dry_friction(arm, dtype)
+    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
         H = jnp.asarray(mass_matrix(tree, z)) + jnp.diag(diagonal)
-        impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)
-        zdd = (coulomb_step(H, zd + dt * zdd, impulse) - zd) / dt
+        if arm.servo is not None:
+            law = forces.servo_law(arm, q, motor, inputs, dt)
+            law = law.arranged(
+                lambda values, rest: interleaved(jnp.full_like(x, rest), values, elastic)
+            )
+            held, torques = servo_step(H, zd + dt * zdd, zd, law, dt, solver(tree, z, ()))
+            _, servo_torques = separated(torques, elastic)
+        else:
+            impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)
+            held = coulomb_step(H, zd + dt * zdd, impulse)
+        zdd = (held - zd) / dt
     xdd, motor_acceleration = separated(zdd, elastic)
-    return motor_acceleration + spread(xdd, elastic, n), xdd
+    return motor_acceleration + spread(xdd, elastic, n), xdd, servo_torques
+
+
+def _dry_friction(arm: RobotArmParameters, dtype: Any) -> Any:
+    """tau_c (N,); None when no joint has any."""
+    tau_c = arm.coulomb_friction_n_m
+    return None if tau_c is None else jnp.asarray(tau_c, dtype)
 
 
 def _motion(state: State) -> tuple[Array, Array, Array, Array]:

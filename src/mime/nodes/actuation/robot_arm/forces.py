@@ -14,9 +14,14 @@ from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 
 def driving_torques(arm: RobotArmParameters, inputs: Values, rotor_velocities: Array) -> Array:
-    """tau_cmd - f θ̇ (N,), the command saturated if asked for; θ̇ is q̇ where a joint is rigid."""
+    """tau_cmd - f θ̇ (N,), the command saturated if asked for; θ̇ is q̇ where a joint is rigid.
+
+    A servo takes the command within its own limits: then only the friction is left.
+    """
     tau = jnp.asarray(inputs["commanded_joint_torques"], rotor_velocities.dtype)
-    if arm.saturate_effort:
+    if arm.servo is not None:
+        tau = jnp.zeros_like(tau)
+    elif arm.saturate_effort:
         limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
         tau = jnp.clip(tau, -limit, limit)
     f = arm.joint_friction_n_m_s
@@ -28,6 +33,29 @@ def implicit_friction(arm: RobotArmParameters, dt: Any, dtype: Any) -> Any:
     if arm.integrator == "implicit" and may_be_nonzero(arm.joint_friction_n_m_s):
         return dt * jnp.asarray(arm.joint_friction_n_m_s, dtype)
     return None
+
+
+def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values) -> Array:
+    """What the servo would give at rest, without limits (N,)."""
+    assert arm.servo is not None, "asked only of an arm that has one"
+    return arm.servo.pull(arm.loaded_tree, q, rotors, inputs, gravity_base(arm))
+
+
+def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any) -> Any:
+    """The servo and dry friction of each joint over the velocity at the end of the step."""
+    assert arm.servo is not None, "asked only of an arm that has one"
+    b = servo_pull(arm, q, rotors, inputs)
+    return arm.servo.law(arm.tree, b, dt, arm.coulomb_friction_n_m)
+
+
+def servo_torques_now(
+    arm: RobotArmParameters, q: Array, rotors: Array, velocities: Array, inputs: Values
+) -> Array:
+    """The servo's torques at an instant: within their limit, and without that of the speed."""
+    assert arm.servo is not None, "asked only of an arm that has one"
+    T, _ = arm.servo.limits(arm.tree, q.dtype)
+    kd = jnp.asarray(arm.servo.kd, q.dtype)
+    return jnp.clip(servo_pull(arm, q, rotors, inputs) - kd * velocities, -T, T)
 
 
 def gravity_base(arm: RobotArmParameters) -> Any:
@@ -60,14 +88,26 @@ def spring_torques(tree: KinematicTree, q: Array) -> Any:
 
 
 def tool_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
-    """J_tipᵀ F (N,) for a wrench at the tool tip; a plain 0 when there is none."""
-    wrench = inputs["end_effector_wrench_world"]
-    if not may_be_nonzero(wrench):
-        return 0.0
-    point = arm.end_effector_offset_in_link[:3]
-    J = frame_jacobian_at(arm.tree, q, arm.end_effector_link_name, point)
-    force, moment = (to_base(arm.base_pose_world, part) for part in (wrench[:3], wrench[3:]))
-    return J.T @ jnp.concatenate([force, moment])
+    """Σ Jᵀ F (N,) for wrenches at the tool tip and at named frames; a plain 0 without any."""
+    tau: Any = 0.0
+    tip = inputs["end_effector_wrench_world"]
+    if may_be_nonzero(tip):
+        point = arm.end_effector_offset_in_link[:3]
+        tau = _frame_torques(arm, q, arm.end_effector_link_name, point, tip)
+    if arm.wrench_frames and may_be_nonzero(inputs["external_wrenches_at_frames"]):
+        for k, frame in enumerate(arm.wrench_frames):
+            wrench = inputs["external_wrenches_at_frames"][k]
+            tau = tau + _frame_torques(arm, q, frame, None, wrench)
+    return tau
+
+
+def _frame_torques(
+    arm: RobotArmParameters, q: Array, frame: str, point: Any, wrench_world: Any
+) -> Array:
+    J = frame_jacobian_at(arm.tree, q, frame, point)
+    parts = (wrench_world[:3], wrench_world[3:])
+    force, moment = (to_base(arm.base_pose_world, part) for part in parts)
+    return jnp.asarray(J).T @ jnp.concatenate([force, moment])
 
 
 def soft_stops(arm: RobotArmParameters, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:

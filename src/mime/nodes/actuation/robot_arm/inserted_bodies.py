@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.kinematics import KinematicTree
+from mime.control.kinematics.editing.arrays import stacked
 
 
 def with_inserted_bodies(
@@ -33,10 +34,10 @@ def with_inserted_bodies(
         return at.get(tree.parent_idxs[i], -1)
 
     def per_link(array: Any, of_ball: Any) -> Any:
-        return _stack([of_ball if ball else array[i] for i, ball in links])
+        return stacked([of_ball if ball else array[i] for i, ball in links])
 
     def per_joint(array: Any, of_spring: Any) -> Any:
-        return _stack([of_spring if spring else array[c] for c, spring in coordinates])
+        return stacked([of_spring if spring else array[c] for c, spring in coordinates])
 
     def names(old: tuple[str, ...], new: Sequence[tuple[int, bool]], suffix: str) -> Any:
         return tuple(old[i] + suffix if extra else old[i] for i, extra in new)
@@ -50,14 +51,14 @@ def with_inserted_bodies(
     ]
     return dataclasses.replace(
         tree,
-        joint_frames=_stack(frames),
-        joint_axes_local=_stack([tree.joint_axes_local[i] for i, _ in links]),
+        joint_frames=stacked(frames),
+        joint_axes_local=stacked([tree.joint_axes_local[i] for i, _ in links]),
         mimic_multiplier=per_link(tree.mimic_multiplier, 1.0),
         mimic_offset=per_link(tree.mimic_offset, 0.0),
         masses=per_link(tree.masses, 0.0),
         coms=per_link(tree.coms, np.zeros(3)),
         inertial_shifts=per_link(tree.inertial_shifts, np.zeros(3)),
-        inertias=_stack(inertias),
+        inertias=stacked(inertias),
         joint_friction=per_joint(tree.joint_friction, 0.0),
         joint_coulomb_friction=per_joint(tree.joint_coulomb_friction, 0.0),
         joint_limits=per_joint(tree.joint_limits, np.array([-np.inf, np.inf])),
@@ -103,9 +104,3 @@ def _doubled(entries: Sequence[tuple[int, bool]]) -> list[tuple[int, bool]]:
         for index, elastic in entries
         for extra in ((True, False) if elastic else (False,))
     ]
-
-
-def _stack(entries: Sequence[Any]) -> Any:
-    """Stays NumPy, a constant that folds, when all entries are."""
-    known = all(isinstance(x, float | np.ndarray | np.floating) for x in entries)
-    return np.stack(entries) if known else jnp.stack([jnp.asarray(x) for x in entries])

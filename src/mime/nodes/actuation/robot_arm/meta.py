@@ -7,7 +7,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.3.0",
+    version="1.4.0",
     stability="experimental",
     summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
     equations=(
@@ -27,6 +27,8 @@ ROBOT_ARM_META = NodeMeta(
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
         r"\text{midpoint, gauss4, rk4:} \quad p' = w,\; w' = a(p, w) \text{ by Gauss' collocation "
         r"(1 and 2 stages) or Runge and Kutta's scheme}",
+        r"\tau = \tau_\mathrm{cmd} + g + k_p (q_d - q_{n+1}) + k_d (\dot q_d - \dot q_{n+1}),\; "
+        r"|\tau| \le T,\; |\dot q_{n+1}| \le V \quad \text{(servo)}",
         r"\dot q^+ = \dot q + M^{-1}J^\top\lambda,\quad 0 \le \lambda \perp J(\dot q^+ + e\dot q) "
         r"\ge 0 \quad \text{(limits 'stop'; 'clip' keeps the velocity, 'spring' is a soft stop)}",
     ),
@@ -50,6 +52,8 @@ ROBOT_ARM_META = NodeMeta(
         "A spring whose swing the step does not resolve stays stable and right in the mean; with "
         "'midpoint' its swing is slowed and hardly damped, with 'backward_euler' it dies out.",
         "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
+        "In a step in which servos give way to a joint at its speed limit, dry friction stays what "
+        "it was before they did.",
         "Closed kinematic loops and floating bases are refused.",
         "Sticking joints are found by 30 sweeps of coordinate descent; a strongly coupled arm may "
         "need a smaller step for the set to settle.",
@@ -72,6 +76,12 @@ ROBOT_ARM_META = NodeMeta(
             "2026-11-16",
             "A blow at a stop goes through the whole arm; integrators midpoint, gauss4, rk4; "
             "monitors of effort, velocity and position limits.",
+        ),
+        (
+            "1.4.0",
+            "2026-11-17",
+            "Servo; payload, changes of the tree; wrenches at named frames; a link without "
+            "<inertial> is pushed at its own origin.",
         ),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
@@ -100,6 +110,7 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("p', w' (rk4)", f"{_NODE}.integrators.rk4_step"),
         Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
+        Mapped("tau (servo)", "mime.control.servo_step.servo_step", "implicit, within limits"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
         Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from mime._text import quoted
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
     forward_dynamics,
@@ -15,7 +16,9 @@ from mime.control.kinematics import (
     link_world_poses,
     mass_matrix,
 )
+from mime.control.kinematics.coupling import solver
 from mime.control.kinematics.writing import write_text
+from mime.control.servo_step import servo_step
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
@@ -24,6 +27,7 @@ from mime.nodes.actuation.robot_arm import elastic, forces, integrators, stops
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
+from mime.nodes.control.joint_controllers import goal_monitors
 
 
 class RobotArmNode(RobotArmParameters):
@@ -47,7 +51,7 @@ class RobotArmNode(RobotArmParameters):
 
     def boundary_input_spec(self) -> dict[str, Input]:
         n, links = self.tree.num_joints, self.tree.num_links
-        return {
+        spec = {
             "commanded_joint_torques": Input((n,), "N·m", 0.0, "additive", "tau_cmd, after gears"),
             "external_wrenches_per_link": Input(
                 (links, 6),
@@ -60,6 +64,12 @@ class RobotArmNode(RobotArmParameters):
                 (6,), "N, N·m", 0.0, "additive", "[F; M] in world axes at the tool tip"
             ),
         }
+        if self.wrench_frames:
+            words = f"[F; M] in world axes at the origins of {quoted(self.wrench_frames)}"
+            spec["external_wrenches_at_frames"] = Input(
+                (len(self.wrench_frames), 6), "N, N·m", 0.0, "additive", words
+            )
+        return spec if self.servo is None else spec | self.servo.inputs(n)
 
     def boundary_flux_spec(self) -> dict[str, Output]:
         n, e = self.tree.num_joints, len(self.elastic_joints)
@@ -72,6 +82,8 @@ class RobotArmNode(RobotArmParameters):
             "joint_velocities": Output((n,), "rad/s", "q̇"),
             "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ - k (q - q0) + Jᵀ F_ext"),
         }
+        if self.servo is not None:
+            spec["servo_torques"] = Output((n,), "N·m", "of the servo over the last step")
         if self.elastic_joints:
             spec |= {
                 "rotor_angles": Output((n,), "rad", "θ after the gear; q where a joint is rigid"),
@@ -90,6 +102,8 @@ class RobotArmNode(RobotArmParameters):
         if self.elastic_joints:
             spec["joint_deflections"] = Output((e,), "rad", "x = q - θ of the elastic joints")
             spec["joint_deflection_velocities"] = Output((e,), "rad/s", "ẋ")
+        if self.servo is not None:
+            spec["servo_torques"] = Output((n,), "N·m", "of the servo over the last step")
         return spec
 
     def initial_state(self) -> State:
@@ -107,7 +121,7 @@ class RobotArmNode(RobotArmParameters):
         state = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
         state["joint_angles"] = q
         if self.elastic_joints:
-            g = jnp.asarray(gravity_vector(self.tree, q, forces.gravity_base(self)))
+            g = jnp.asarray(gravity_vector(self.loaded_tree, q, forces.gravity_base(self)))
             g = g - forces.spring_torques(self.tree, q)
             k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
             state["joint_deflections"] = -only(g, self.elastic_joints) / k
@@ -134,38 +148,48 @@ class RobotArmNode(RobotArmParameters):
             tau = tau + push
             diagonal = stiffness if diagonal is None else diagonal + stiffness
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
-        qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches, diagonal)
+        tree = self.loaded_tree
+        qdd = forward_dynamics(tree, q, qd, tau, gravity, wrenches, diagonal)
         qd = qd + dt * qdd
-        if self.coulomb_friction_n_m is not None:
-            H = jnp.asarray(mass_matrix(self.tree, q))
+        new = {}
+        if self.coulomb_friction_n_m is not None or self.servo is not None:
+            H = jnp.asarray(mass_matrix(tree, q))
             H = H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
-            qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
-        return {"joint_angles": q + dt * qd, "joint_velocities": qd}
+            if self.servo is not None:
+                law = forces.servo_law(self, q, q, inputs, dt)
+                now = state["joint_velocities"]
+                qd, new["servo_torques"] = servo_step(H, qd, now, law, dt, solver(tree, q, ()))
+            else:
+                qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
+        return {"joint_angles": q + dt * qd, "joint_velocities": qd, **new}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
         """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.
 
         By the midpoint rule a link would move by dt (q̇ + q̇') / 2. The acceleration that links and
         rotors share (r̈) moves them by the new velocity instead, as in a rigid arm. That is half a
-        step more, and the same for both, so the deflection does not change. With dry friction the
-        rotors' own acceleration is used, so that a rotor that sticks does not move.
+        step more, and the same for both, so the deflection does not change. With dry friction or a
+        servo the rotors' own acceleration is used, so that a rotor moves by dt times its new
+        velocity and one that sticks does not move.
         """
         midpoint = self.spring_integrator == "midpoint"
         h = 0.5 * dt if midpoint else dt
-        qdd, xdd = elastic.accelerations(self, state, inputs, dt, h)
+        qdd, xdd, servo_torques = elastic.accelerations(self, state, inputs, dt, h)
         q, qd = state["joint_angles"], state["joint_velocities"] + dt * qdd
         x, xd = state["joint_deflections"], state["joint_deflection_velocities"]
         q_next = q + dt * qd
-        if midpoint and self.coulomb_friction_n_m is None:
+        own = self.coulomb_friction_n_m is not None or self.servo is not None
+        if midpoint and not own:
             q_next = q_next - dt * h * (qdd - elastic.rigid_acceleration(self, q, qdd, xdd))
         elif midpoint:
             q_next = q_next - dt * h * spread(xdd, self.elastic_joints, self.num_joints)
-        return {
+        new = {
             "joint_angles": q_next,
             "joint_velocities": qd,
             "joint_deflections": x + dt * (xd + h * xdd),
             "joint_deflection_velocities": xd + dt * xdd,
         }
+        return new if self.servo is None else new | {"servo_torques": servo_torques}
 
     def _step_of_higher_order(self, state: State, inputs: Values, dt: Any) -> State:
         """A step of `integrators`, with the inputs held and positions and velocities as vectors."""
@@ -203,12 +227,16 @@ class RobotArmNode(RobotArmParameters):
             return jnp.maximum(s["joint_angles"] - upper, lower - s["joint_angles"])
 
         speed, torque = "joint_velocities", "commanded_joint_torques"
+        limited = self.saturate_effort or self.servo is not None
         add("velocity", "rad/s", tree.velocity_limits, lambda s, u: jnp.abs(s[speed]))
-        if not self.saturate_effort:
+        if not limited:
             add("commanded torque", "N·m", tree.effort_limits, lambda s, u: jnp.abs(u[torque]))
         if self.joint_limits == "spring":
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
-        return found
+        return found if self.servo is None else found | goal_monitors(tree)
+
+    def goal_inputs(self) -> dict[str, str]:
+        return {} if self.servo is None else {"desired_joint_angles": "joint_angles"}
 
     def accelerations(
         self, state: State, boundary_inputs: Values | None = None
@@ -219,13 +247,15 @@ class RobotArmNode(RobotArmParameters):
         """
         inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
         if self.elastic_joints:
-            return elastic.accelerations(self, state, inputs, 0.0, 0.0)
+            return elastic.accelerations(self, state, inputs, 0.0, 0.0)[:2]
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, inputs, qd) + forces.link_torques(self, q, inputs)
         if self.joint_limits == "spring":
             tau = tau + forces.soft_stops(self, q, qd, 0.0)[0]
+        if self.servo is not None:
+            tau = tau + forces.servo_torques_now(self, q, q, qd, inputs)
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
-        qdd = forward_dynamics(self.tree, q, qd, tau, gravity, wrenches)
+        qdd = forward_dynamics(self.loaded_tree, q, qd, tau, gravity, wrenches)
         return jnp.asarray(qdd), jnp.zeros(0, q.dtype)
 
     def compute_boundary_fluxes(
@@ -248,6 +278,9 @@ class RobotArmNode(RobotArmParameters):
                 "spring_torques": -jnp.asarray(k, x.dtype) * x - jnp.asarray(v, x.dtype) * xd,
             }
         tau = forces.driving_torques(self, boundary_inputs, rotor_velocities)
+        if self.servo is not None:
+            tau = tau + state["servo_torques"]
+            fluxes["servo_torques"] = state["servo_torques"]
         wrenches = forces.wrenches_base(self, boundary_inputs)
         if wrenches is not None:
             tau = tau + forces.wrench_to_joint_torques(self.tree, q, wrenches)

@@ -21,7 +21,10 @@ from mime.core.node import Node
 from mime.core.parameters import NamedEntries, known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import ParameterError, Problem
-from mime.core.spec import option, parameter
+from mime.core.spec import effect, option, parameter
+from mime.nodes.actuation.robot_arm.payload import Payload
+from mime.nodes.actuation.robot_arm.servo import Servo
+from mime.nodes.actuation.robot_arm.tree_keys import edited
 
 _OF_LINKS = {
     "mass_kg": ("tree.masses", "kg"),
@@ -36,6 +39,7 @@ _OF_JOINTS = {
     "spring_stiffness_n_m_per_rad": ("tree.spring_stiffness_n_m_per_rad", "N·m/rad"),
     "spring_reference_rad": ("tree.spring_reference_rad", "rad"),
 }
+_OF_SERVO = {"kp": ("servo.kp", "N·m/rad"), "kd": ("servo.kd", "N·m·s/rad")}
 _OF_SPRINGS = {
     "stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", "N·m/rad"),
     "damping_n_m_s": ("joint_stiffness_damping_n_m_s", "N·m·s/rad"),
@@ -85,6 +89,10 @@ class RobotArmParameters(Node):
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
+    wrench_frames: tuple[str, ...] = option()
+    """Links or named frames at whose origins wrenches act: rows of an input of their own."""
+    payload: Payload | None = effect(Payload, doc="a body that a link carries")
+    servo: Servo | None = effect(Servo, doc="holds every joint at a desired angle and velocity")
 
     def __init__(
         self,
@@ -113,6 +121,13 @@ class RobotArmParameters(Node):
         spring_integrator: str = "midpoint",
         saturate_effort: bool = False,
         on_problem: str = "refuse",
+        subtree: Any = None,
+        attach: Any = None,
+        lock: Any = None,
+        frames: Any = None,
+        wrench_frames: Any = (),
+        payload: Payload | None = None,
+        servo: Servo | None = None,
     ):
         """Read the URDF or MJCF and build the node.
 
@@ -142,6 +157,10 @@ class RobotArmParameters(Node):
         on_problem              "refuse" (default): a file that holds what MIME does not simulate is
                                 refused; "report": what can be mended or left out is, and
                                 `tree.report` lists it
+        subtree, attach, lock, frames    changes of the tree, see `tree_keys`
+        wrench_frames           links or frames at which `external_wrenches_at_frames` acts
+        payload                 `Payload(link, mass_kg, com_m, inertia_kg_m2)`
+        servo                   `Servo(kp, kd)`: holds the joints, stable at any gain
         """
         instance("urdf_path", urdf_path, str, os.PathLike, KinematicTree)
         text("on_problem", on_problem)
@@ -150,7 +169,9 @@ class RobotArmParameters(Node):
             if isinstance(urdf_path, KinematicTree)
             else parse_robot(urdf_path, on_problem=on_problem)
         )
-        found: list[Problem] = []
+        tree, found = edited(tree, subtree, attach, lock, frames)
+        if found:  # names of links and joints are not known
+            raise ParameterError(f"{type(self).__name__} {name!r}", found)
 
         def per_joint(label: str, value: Any, default: Any = 0.0) -> Any:
             if isinstance(value, Mapping):
@@ -164,6 +185,27 @@ class RobotArmParameters(Node):
             )
             hint = f"Its links are {quoted(tree.frame_names)}"
             found.append(Problem(("end_effector_link_name",), message, hint))
+        for label, named in (("wrench_frames", wrench_frames), ("payload", [payload])):
+            links = [link.link if isinstance(link, Payload) else link for link in named if link]
+            for link in links:
+                if link not in tree.frame_names:
+                    message = f"names no link {link!r}{nearest(str(link), tree.frame_names)}"
+                    place = (label, "link") if label == "payload" else (label,)
+                    found.append(
+                        Problem(place, message, f"Its links are {quoted(tree.frame_names)}")
+                    )
+        if isinstance(servo, Servo):
+            own: list[Problem] = []
+
+            def of_servo(label: str, value: Any, default: Any) -> Any:
+                if np.ndim(value) == 0 and not isinstance(value, Mapping):
+                    return value * np.ones(tree.num_joints)
+                if isinstance(value, Mapping):
+                    value = _by_name(label, value, tree.joint_names, default, own)
+                return _sized(label, value, (tree.num_joints,), own)
+
+            servo = servo.of_joints(tree, of_servo)
+            found += [problem.inside("servo") for problem in own]
         limits = _sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
         rotor = per_joint("rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia)
         gear = per_joint("gear_ratio", gear_ratio, tree.gear_ratio)
@@ -214,6 +256,13 @@ class RobotArmParameters(Node):
         self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
+        self.wrench_frames = tuple(wrench_frames)
+        self.payload, self.servo = payload, servo
+
+    @property
+    def loaded_tree(self) -> KinematicTree:
+        """The tree with what it carries: what moves."""
+        return self.tree if self.payload is None else self.payload.on(self.tree)
 
     @property
     def num_joints(self) -> int:
@@ -239,7 +288,9 @@ class RobotArmParameters(Node):
 
         return {
             "link": entries(tree.link_names, _OF_LINKS),
-            "joint": entries(tree.joint_names, _OF_JOINTS) | entries(elastic, _OF_SPRINGS),
+            "joint": entries(tree.joint_names, _OF_JOINTS)
+            | entries(elastic, _OF_SPRINGS)
+            | ({} if self.servo is None else entries(tree.joint_names, _OF_SERVO)),
         }
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
@@ -266,6 +317,10 @@ class RobotArmParameters(Node):
             message += " found over the default's step"
             hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
             yield Problem(("coulomb_friction_n_m",), message, hint)
+        if self.integrator in HIGHER_ORDER and self.servo is not None:
+            message = f"does not go with integrator {self.integrator!r}: a servo is taken over the"
+            message += " whole step of the default"
+            yield Problem(("servo",), message, "Take 'implicit', or a JointPDNode for the torque")
         yield from self._spring_problems()
 
     def _spring_problems(self) -> Iterator[Problem]:
@@ -325,7 +380,7 @@ def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem])
     if value is None or isinstance(value, jax.Array):
         return value
     array = np.asarray(numbers(label, value), dtype=float)
-    may_be_infinite = label in ("joint_limit_override", "joint_stiffness_n_m_per_rad")
+    may_be_infinite = "limit" in label or label == "joint_stiffness_n_m_per_rad"
     if array.shape != shape:
         found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))
     elif np.any(np.isnan(array)) or not (may_be_infinite or np.all(np.isfinite(array))):

@@ -74,7 +74,9 @@ def _hit(arm: RobotArmParameters, state: State, side: Array) -> State:
     J, touching = jnp.diag(side), side != 0
     if elastic and arm.joint_model == "inserted_body":
         return {**state, **_hit_with_bodies(arm, state, J, touching, e)}
-    links = without_rotors(arm.tree, rigid_joints(arm, q.dtype)) if elastic else arm.tree
+    links = (
+        without_rotors(arm.loaded_tree, rigid_joints(arm, q.dtype)) if elastic else arm.loaded_tree
+    )
     after = velocities_after_blow(jnp.asarray(mass_matrix(links, q)), qd, J, touching, e)
     new = {**state, "joint_velocities": after}
     if elastic:
@@ -90,7 +92,7 @@ def _hit_with_bodies(
     elastic, n = arm.elastic_joints, arm.num_joints
     x, xd = state["joint_deflections"], state["joint_deflection_velocities"]
     q, qd = state["joint_angles"], state["joint_velocities"]
-    tree = with_inserted_bodies(arm.tree, elastic, arm.inserted_inertia_kg_m2)
+    tree = with_inserted_bodies(arm.loaded_tree, elastic, arm.inserted_inertia_kg_m2)
     z = interleaved(x, rotor_motion(arm, q, x), elastic)
     zd = interleaved(xd, rotor_motion(arm, qd, xd), elastic)
     rows = jnp.stack([interleaved(only(row, elastic), row, elastic) for row in J])

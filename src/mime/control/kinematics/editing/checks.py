@@ -1,0 +1,70 @@
+"""What is refused when a tree is changed: names that are not there, numbers that no body has."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mime._text import brief, nearest, quoted
+from mime.core.parameters import known
+from mime.core.problem import InputError, Place, Problem
+
+ROUNDING = 1e-6
+"""Part of the largest moment by which an inertia may break the rules: figures are rounded."""
+
+
+def refused(tree: Any, problems: Sequence[Problem]) -> InputError:
+    """The error of a change that is not possible."""
+    return InputError(f"tree {tree.name!r}", problems)
+
+
+def frame_of(tree: Any, name: Any, place: Place) -> Any:
+    """`tree.frame(name)`; an error at `place` when there is no such link."""
+    if name not in tree.frame_names:
+        words = f"names no link {brief(name)}{nearest(str(name), tree.frame_names)}"
+        raise refused(tree, [Problem(place, words, f"Its links are {quoted(tree.frame_names)}")])
+    return tree.frame(name)
+
+
+def number_problems(label: str, value: Any, shape: tuple[int, ...], unit: str) -> Iterator[Problem]:
+    """What is not an array of finite numbers of that shape."""
+    try:
+        array = value if not known(value) else np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        yield Problem((label,), f"must be numbers [{unit}], got {brief(value)}")
+        return
+    if array.shape != shape:
+        yield Problem((label,), f"must have shape {shape}, got {array.shape}")
+    elif known(array) and not np.all(np.isfinite(array)):
+        yield Problem((label,), f"must be finite, got {brief(value)}")
+
+
+def pose_problems(label: str, pose: Any) -> Iterator[Problem]:
+    """What is no [x y z qw qx qy qz] with a unit quaternion."""
+    found = list(number_problems(label, pose, (7,), "m"))
+    yield from found
+    if not found and known(pose):
+        norm = float(np.linalg.norm(np.asarray(pose)[3:]))
+        if abs(norm - 1) > ROUNDING:
+            message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
+            yield Problem((label,), message)
+
+
+def mass_problems(mass_kg: Any, inertia_kg_m2: Any) -> Iterator[Problem]:
+    """What no body has: a mass below 0, moments that break the triangle inequality."""
+    if known(mass_kg) and float(mass_kg) < 0:
+        yield Problem(("mass_kg",), f"must be >= 0 kg, got {float(mass_kg):g}")
+    if not known(inertia_kg_m2):
+        return
+    inertia = np.asarray(inertia_kg_m2, dtype=float)
+    scale = ROUNDING * float(np.abs(inertia).max())
+    if np.abs(inertia - inertia.T).max() > scale:
+        yield Problem(("inertia_kg_m2",), f"must be symmetric, got {brief(inertia.tolist())}")
+        return
+    small, middle, large = np.linalg.eigvalsh(inertia)
+    if min(small, small + middle - large) < -scale:
+        yield Problem(
+            ("inertia_kg_m2",),
+            f"must be a body's: no moment below 0, the largest at most the sum of the other two; "
+            f"got principal moments {small:.6g}, {middle:.6g}, {large:.6g} kg·m²",
+        )

@@ -1,0 +1,108 @@
+"""A position and velocity servo at every joint of an arm, taken implicitly.
+
+    τ = tau_cmd + g(q) + kp (q_des - q') + kd (q̇_des - q̇'),      |τ| <= T,   |q̇'| <= V
+
+Primes are the end of the step: stiffness and damping join M on the diagonal, M + dt kd + dt² kp,
+and no gain is too large for a step. Limits hold inside the same step, see
+`mime.control.falling_torques`. At its speed limit a servo brakes, with as much torque as it has.
+The joint of a spring has its servo on the rotor.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from mime.control.kinematics import KinematicTree, gravity_vector
+from mime.control.servo_lines import ServoLaw
+from mime.core.node import Values
+from mime.core.parameters import Effect
+from mime.core.problem import Problem
+from mime.core.spec import Input, option, parameter
+
+_LIMITS = ("torque_limits_n_m", "velocity_limits_rad_per_s")
+
+
+class Servo(Effect):
+    """τ = tau_cmd + g(q) + kp (q_des - q') + kd (q̇_des - q̇') within limits, at the step's end.
+
+    Values are one for all joints, one per joint, or a mapping from joint names (joints not named
+    have no gain, and the limits of the URDF).
+    """
+
+    kp: Any = parameter("N·m/rad", shape=None, at_least=0.0, folds=True, doc="per error")
+    kd: Any = parameter("N·m·s/rad", shape=None, at_least=0.0, folds=True, doc="per its rate")
+    torque_limits_n_m: Any = parameter(
+        "N·m", shape=None, above=0.0, folds=True, default=None, doc="default: the URDF's effort"
+    )
+    velocity_limits_rad_per_s: Any = parameter(
+        "rad/s", shape=None, above=0.0, folds=True, default=None, doc="default: the URDF's velocity"
+    )
+    gravity_compensation: bool = option(default=True)
+    limit_torque: bool = option(default=True)
+    limit_speed: bool = option(default=True)
+
+    def problems(self) -> Iterator[Problem]:
+        """A mapping waits for the arm, which knows the joints; a limit may be infinite."""
+        for problem in super().problems():
+            name = problem.place[0]
+            value = getattr(self, name, None)
+            infinite = name in _LIMITS and isinstance(value, np.ndarray) and np.all(value > 0)
+            if not isinstance(value, Mapping) and not infinite:
+                yield problem
+
+    def of_joints(self, tree: KinematicTree, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":
+        """The servo with an entry per joint: `per_joint(name, value, of joints not named)`."""
+        defaults = (0.0, 0.0, tree.effort_limits, tree.velocity_limits)
+        changed = {
+            name: per_joint(name, value, default)
+            for name, default in zip(("kp", "kd", *_LIMITS), defaults, strict=True)
+            if (value := getattr(self, name)) is not None
+        }
+        return dataclasses.replace(self, **changed)
+
+    def limits(self, tree: KinematicTree, dtype: Any) -> tuple[Array, Array]:
+        """T and V (N,), infinite where there is none."""
+        torque, speed = self.torque_limits_n_m, self.velocity_limits_rad_per_s
+        given = (
+            (self.limit_torque, tree.effort_limits if torque is None else torque),
+            (self.limit_speed, tree.velocity_limits if speed is None else speed),
+        )
+        none = jnp.full(tree.num_joints, jnp.inf, dtype)
+        T, V = (jnp.asarray(limit, dtype) if on else none for on, limit in given)
+        return T, V
+
+    def inputs(self, n: int) -> dict[str, Input]:
+        """What an arm with a servo can be told besides."""
+        return {
+            "desired_joint_angles": Input((n,), "rad", 0.0, "replacive", "q_des of the servo"),
+            "desired_joint_velocities": Input((n,), "rad/s", 0.0, "replacive", "q̇_des"),
+        }
+
+    def pull(
+        self, tree: KinematicTree, q: Array, rotors: Array, inputs: Values, gravity_base: Any
+    ) -> Array:
+        """tau_cmd + g(q) + kp (q_des - θ) + kd q̇_des (N,): the torque at rest, without limits."""
+        dtype = q.dtype
+        kp, kd = jnp.asarray(self.kp, dtype), jnp.asarray(self.kd, dtype)
+        angles, velocities, command = (
+            jnp.asarray(inputs[name], dtype)
+            for name in (
+                "desired_joint_angles",
+                "desired_joint_velocities",
+                "commanded_joint_torques",
+            )
+        )
+        b = command + kp * (angles - rotors) + kd * velocities
+        if self.gravity_compensation:
+            b = b + jnp.asarray(gravity_vector(tree, q, gravity_base))
+        return b
+
+    def law(self, tree: KinematicTree, b: Array, dt: Any, friction: Any) -> ServoLaw:
+        """Torque of each joint over the velocity at the end of the step; b is the `pull`."""
+        K = jnp.asarray(self.kd, b.dtype) + dt * jnp.asarray(self.kp, b.dtype)
+        tau_c = None if friction is None else jnp.asarray(friction, b.dtype)
+        return ServoLaw(b, K, *self.limits(tree, b.dtype), tau_c)

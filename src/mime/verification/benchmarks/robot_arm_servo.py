@@ -47,11 +47,9 @@ def servo_limits(
     Excludes: elastic joints, dry friction, forces from outside
     """
     tree = parse_urdf(model_path("planar_arm_3link"))
+    torques, speeds = np.array(torque_limits_n_m), np.array(velocity_limits_rad_per_s)
     servo = Servo(
-        jnp.ones(3),
-        jnp.ones(3),
-        torque_limits_n_m=np.array(torque_limits_n_m),
-        velocity_limits_rad_per_s=np.array(velocity_limits_rad_per_s),
+        jnp.ones(3), jnp.ones(3), torque_limits_n_m=torques, velocity_limits_rad_per_s=speeds
     )
     graph = GraphManager()
     graph.add_node(RobotArm("arm", timestep_s, tree, "tool", servo=servo))
@@ -63,8 +61,8 @@ def servo_limits(
         gains = {"arm.servo.kp": [kp] * 3, "arm.servo.kd": [kd] * 3}
         goal = {"arm": {"desired_joint_angles": np.array(goal_rad)}}
         arm = simulation.with_parameters(gains).run(steps=steps, inputs=goal)["arm"]
-        torque.append(np.max(np.abs(arm["servo_torques"]) / limits["torque_limits_n_m"]))
-        speed.append(np.max(np.abs(arm["joint_velocities"]) / limits["velocity_limits_rad_per_s"]))
+        torque.append(np.max(np.abs(arm["servo_torques"]) / torques))
+        speed.append(np.max(np.abs(arm["joint_velocities"]) / speeds))
         if kp >= 1e3:
             distance.append(np.max(np.abs(arm["joint_angles"][-1] - np.array(goal_rad))))
     yield Measurement(

@@ -1,6 +1,7 @@
 """Strict JAX for all tests: double precision, and no silent rank promotion."""
 
 import os
+import re
 from pathlib import Path
 
 import jax
@@ -11,7 +12,9 @@ SOURCES = Path(__file__).parents[1] / "src"
 WITH_SHAPES = ["mime.nodes"] + [
     ".".join(path.relative_to(SOURCES).with_suffix("").parts)
     for path in sorted(SOURCES.rglob("*.py"))
-    if "from jaxtyping import" in path.read_text("utf8")
+    if re.search(
+        r"^from jaxtyping import|^from .*import .*\bScalar\b", path.read_text("utf8"), re.M
+    )
 ]
 """The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
 each call of the compiler of native code took longer than the tests themselves."""

@@ -40,7 +40,9 @@ _ARGUMENTS = {
     "RunInterrupted": ("stopped", _TRAJECTORY, "resume"),
     "LimitError": ("too fast", _TRAJECTORY),
     "CheckpointError": ("missing", "no file", "look"),
+    "RobotFileError": (Path("a.urdf"), "no <link>", 3),
     "UrdfError": (Path("a.urdf"), "no <link>", 3),
+    "MjcfError": (Path("a.xml"), "no <body>", 3),
     "MazeError": ("no way", (1, 2)),
 }
 

@@ -113,6 +113,20 @@ def good_calls():
                 "jerk_m_per_s3": 1.0,
             },
         ),
+        "Payload": (
+            mime.Payload,
+            {"link": "tool", "mass_kg": 1.0, "com_m": np.zeros(3), "inertia_kg_m2": np.eye(3)},
+        ),
+        "KinematicTree.with_payload": (
+            tree.with_payload,
+            {"link": "tool", "mass_kg": 1.0, "com_m": np.zeros(3), "inertia_kg_m2": np.eye(3)},
+        ),
+        "KinematicTree.lock": (tree.lock, {tree.joint_names[0]: 0.0}),
+        "KinematicTree.subtree": (tree.subtree, {"root": tree.link_names[1], "tip": "tool"}),
+        "KinematicTree.with_frame": (
+            tree.with_frame,
+            {"name": "f", "link": "tool", "pose": [0, 0, 0, 1, 0, 0, 0]},
+        ),
         "random_maze": (
             mime.random_maze,
             {"seed": 1, "rows": 5, "cols": 5, "loops": 0.1, "winding": 0.5},

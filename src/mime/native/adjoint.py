@@ -20,6 +20,8 @@ from jax.interpreters import partial_eval
 
 from mime.native.jaxprs import SHARED, flattened, inner_jaxprs, part
 
+LOOPS: dict[str, Callable[[Any, bool], Any]] = {}
+"""How a loop is reversed, by the name of its primitive: `mime.native.reverse` adds its own."""
 MOST_KINDS = 4096
 """Kinds of operations whose reverse is remembered."""
 
@@ -120,7 +122,7 @@ class _Sweep:
         if not any(flags) or not any(floats(v.aval) for v in outvars):
             self.eqns.append(eqn.replace(invars=invars, outvars=outvars))
             return outvars
-        if name == "scan":
+        if name in LOOPS:
             return self._loop(eqn, invars, flags, keeps)
         if name == "custom_jvp_call" and (found := self._own_rule(eqn, invars, flags)) is not None:
             return found
@@ -247,9 +249,7 @@ class _Sweep:
         self, eqn: Any, invars: list[Any], flags: Sequence[bool], keeps: bool
     ) -> Sequence[Any]:
         """An inner loop: forward with what its reverse needs, and that reverse."""
-        from mime.native.reverse import Loop
-
-        loop = Loop(eqn, keeps)
+        loop = LOOPS[eqn.primitive.name](eqn, keeps)
         both = loop.both(flags)
         ran = flattened(jax.make_jaxpr(lambda *x: loop.run(both, x))(*_typed(invars)))
         found = self.inlined(ran, invars)

@@ -18,7 +18,7 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Literal, Var, new_jaxpr_eqn, no_effects
 from jax.extend.core.primitives import add_p
 
-from mime.native.adjoint import floats, with_reverse
+from mime.native.adjoint import LOOPS, floats, with_reverse
 from mime.native.jaxprs import kept, kept_values, part, with_light_branches
 
 
@@ -185,3 +185,6 @@ class Pass:
             constvars=[*jaxpr.constvars, *gone], invars=[*jaxpr.invars[:first], *left]
         )
         return ClosedJaxpr(known, [*consts, *zeros])
+
+
+LOOPS["scan"] = Loop

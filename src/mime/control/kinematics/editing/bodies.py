@@ -3,14 +3,15 @@
 m = m₁ + m₂,   c = c₁ + (m₂/m) d,   I = I₁ + I₂ + (m₁ m₂/m) (d² 1 - d dᵀ),   d = c₂ - c₁
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from mime.control.kinematics.editing.arrays import numpy_or_jax
 
 
-class RigidBody(NamedTuple):
+class RigidBody(eqx.Module):
     """A body in some frame."""
 
     mass: Any
@@ -27,7 +28,7 @@ class RigidBody(NamedTuple):
 
     def joined(self, other: "RigidBody") -> "RigidBody":
         """Both as one body; where neither has mass, its centre stays this one's."""
-        xp = numpy_or_jax(*self, *other)
+        xp = numpy_or_jax(*vars(self).values(), *vars(other).values())
         mass = self.mass + other.mass
         share = other.mass / xp.where(mass > 0, mass, 1.0)
         d = other.com - self.com

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mime._text import brief, nearest, quoted
+from mime.core.arguments import numbers
 from mime.core.parameters import known
 from mime.core.problem import InputError, Place, Problem
 
@@ -20,7 +21,7 @@ def refused(tree: Any, problems: Sequence[Problem]) -> InputError:
 
 def frame_of(tree: Any, name: Any, place: Place) -> Any:
     """`tree.frame(name)`; an error at `place` when there is no such link."""
-    if name not in tree.frame_names:
+    if not isinstance(name, str) or name not in tree.frame_names:
         words = f"names no link {brief(name)}{nearest(str(name), tree.frame_names)}"
         raise refused(tree, [Problem(place, words, f"Its links are {quoted(tree.frame_names)}")])
     return tree.frame(name)
@@ -29,8 +30,8 @@ def frame_of(tree: Any, name: Any, place: Place) -> Any:
 def number_problems(label: str, value: Any, shape: tuple[int, ...], unit: str) -> Iterator[Problem]:
     """What is not an array of finite numbers of that shape."""
     try:
-        array = value if not known(value) else np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        array = value if not known(value) else np.asarray(numbers(label, value), dtype=float)
+    except (InputError, ArithmeticError, TypeError, ValueError):
         yield Problem((label,), f"must be numbers [{unit}], got {brief(value)}")
         return
     if array.shape != shape:
@@ -52,7 +53,9 @@ def pose_problems(label: str, pose: Any) -> Iterator[Problem]:
 
 def mass_problems(mass_kg: Any, inertia_kg_m2: Any) -> Iterator[Problem]:
     """What no body has: a mass below 0, moments that break the triangle inequality."""
-    if known(mass_kg) and float(mass_kg) < 0:
+    if wrong := list(number_problems("mass_kg", mass_kg, (), "kg")):
+        yield from wrong
+    elif known(mass_kg) and float(mass_kg) < 0:
         yield Problem(("mass_kg",), f"must be >= 0 kg, got {float(mass_kg):g}")
     if not known(inertia_kg_m2):
         return

@@ -49,8 +49,9 @@ class Servo(Effect):
         """A mapping waits for the arm, which knows the joints; a limit may be infinite."""
         for problem in super().problems():
             name = problem.place[0]
-            value = getattr(self, name, None)
-            infinite = name in _LIMITS and isinstance(value, np.ndarray) and np.all(value > 0)
+            value: Any = getattr(self, name, None)
+            are_numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+            infinite = name in _LIMITS and are_numbers and np.all(value > 0)
             if not isinstance(value, Mapping) and not infinite:
                 yield problem
 

@@ -29,8 +29,9 @@ def pytest_configure(config):
 
 
 OPTIMISED_FOLDERS = {"native", "verification", "documentation", "oracles"}
-"""Here machine code is compiled as it is for users. Elsewhere it is there sooner, with the same
-bits (tests/native/test_machine.py), which takes a quarter off a test's time."""
+"""Here machine code is compiled as it is for users. Elsewhere it is there sooner: `mime.native`'s
+has the same bits (tests/native/test_machine.py), and XLA's is the same program, operation by
+operation. This takes a quarter off a test's time."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,6 +39,7 @@ def pytest_runtest_setup(item):
     """Before any fixture, also of a module."""
     optimised = not OPTIMISED_FOLDERS.isdisjoint(item.path.parts)
     os.environ["MIME_NATIVE_OPTIMISE"] = "1" if optimised else "0"
+    jax.config.update("jax_disable_most_optimizations", not optimised)
 
 
 SLOW_FOLDERS = ("oracles", "verification")

@@ -1,6 +1,7 @@
 """mime.core.pose against SciPy's rotations and closed-form derivatives."""
 
 import itertools
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -48,17 +49,24 @@ def rng():
     return np.random.default_rng(7)
 
 
-def run(function, *arguments, dtype=np.float64, compiler_options=None):
-    """One jit of the vmapped function, on arguments cast to dtype."""
-    compiled = jax.jit(jax.vmap(function), compiler_options=compiler_options)
-    out = compiled(*(np.asarray(a, dtype) for a in arguments))
+@cache
+def compiled(function, quick):
+    return jax.jit(jax.vmap(function), compiler_options=QUICK if quick else None)
+
+
+def run(function, *arguments, dtype=np.float64, quick=False):
+    """The vmapped function on arguments cast to dtype: of N rows, so that tests share a program."""
+    rows = len(arguments[0])
+    arrays = [np.asarray(a, dtype) for a in arguments]
+    padded = [np.resize(a, (max(rows, N), *a.shape[1:])) for a in arrays]
+    out = compiled(function, quick)(*padded)
     assert out.dtype == dtype
-    return np.array(out, np.float64)
+    return np.array(out[:rows], np.float64)
 
 
 def run_derivative(function, *arguments, dtype=np.float64):
     """Derivatives are programs many times as large as the function."""
-    return run(function, *arguments, dtype=dtype, compiler_options=QUICK)
+    return run(function, *arguments, dtype=dtype, quick=True)
 
 
 def up_to_sign(q, reference):
@@ -417,6 +425,13 @@ def flat(function, sizes):
     return f
 
 
+@cache
+def with_jacobian(function):
+    """Of one vector: the function and its Jacobian, side by side."""
+    f = flat(function, SIZES[function])
+    return lambda x: jnp.concatenate([f(x)[:, None], jax.jacrev(f)(x)], axis=1)
+
+
 @pytest.mark.parametrize("function", SIZES, ids=lambda f: f.__name__)
 def test_jacobian_matches_central_differences(function, rng):
     sizes = SIZES[function]
@@ -430,14 +445,15 @@ def test_jacobian_matches_central_differences(function, rng):
         columns[0][:10] *= 1e-3
         columns[0][0] = 0.0
     x = np.concatenate([c.reshape(len(quats), -1) for c in columns], axis=1)
-    f = jax.jit(jax.vmap(flat(function, sizes)), compiler_options=QUICK)
     # h near eps^(1/3) balances truncation h^2 / 6 times a third derivative of up to some tens
     # (1e-9) with rounding eps / h (2e-11). Entries reach 10: 1e-8 leaves a factor of ten.
     h = 1e-5
-    up, down = ([np.asarray(f(x + s * e)) for e in np.eye(x.shape[1])] for s in (h, -h))
-    numeric = (np.stack(up, -1) - np.stack(down, -1)) / (2 * h)
-    actual = run_derivative(jax.jacrev(flat(function, sizes)), x)
-    np.testing.assert_allclose(actual, numeric, rtol=0, atol=1e-8)
+    steps = h * np.eye(x.shape[1])
+    places = np.concatenate([x, *(x + e for e in steps), *(x - e for e in steps)])
+    found = run_derivative(with_jacobian(function), places)
+    at_x, up, down = np.split(found, [len(x), len(x) * (len(steps) + 1)])
+    difference = (up - down)[..., 0].reshape(len(steps), len(x), -1) / (2 * h)
+    np.testing.assert_allclose(at_x[..., 1:], np.moveaxis(difference, 0, -1), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -456,9 +472,7 @@ def test_values_and_jacobians_are_finite_at_every_degenerate_rotation(function, 
     if function is mp.quat_from_rotation_vector:
         sets.append([np.resize(np.concatenate([DEGENERATE, -DEGENERATE]), (n, 3))])
     x = np.concatenate([np.concatenate([c.reshape(n, -1) for c in s], axis=1) for s in sets])
-    f = flat(function, sizes)
-    both = lambda x: jnp.concatenate([f(x)[:, None], jax.jacrev(f)(x)], axis=1)  # noqa: E731
-    out = run_derivative(both, x, dtype=dtype)
+    out = run_derivative(with_jacobian(function), x, dtype=dtype)
     assert np.all(np.isfinite(out))
     # A wrongly guarded branch shows as 1 / eps; the true entries of these matrices are below 10.
     assert np.max(np.abs(out)) < 10

@@ -60,7 +60,9 @@ def moved(x):
 @pytest.mark.parametrize(("shape", "dtype"), [((3, 4), "int32"), ((20, 16), "float64")])
 def test_shapes_have_the_bits_of_xla(shape, dtype):
     x = np.random.default_rng(1).normal(size=(odd_members(64), *shape)) * 100
-    agree(moved, x.astype(dtype))
+    parts = 6  # LLVM takes half the time that it takes for all at once
+    for part in range(parts):
+        agree(lambda x, part=part: moved(x)[part::parts], x.astype(dtype), singles=1)
 
 
 def joined(x):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from compiling import QUICK
 from mime.native.compiled import inside_jax
 from mime.native.jaxprs import kept
 from native_kernels import natively, same_bits
@@ -26,7 +27,7 @@ def exactly(function, *args, shared=None, **options):
     mine = natively(function, *args, shared=shared, **options)
     shared = shared or [False] * len(args)
     members = next(len(x) for x, s in zip(args, shared, strict=True) if not s)
-    compiled = jax.jit(function)
+    compiled = jax.jit(function, compiler_options=QUICK)
     for k in range(members):
         own = [x if s else x[k] for x, s in zip(args, shared, strict=True)]
         for j, (found, wanted) in enumerate(
@@ -43,7 +44,7 @@ def whole(*shape, seed=1, most=9):
 
 
 @pytest.mark.parametrize(
-    ("length", "reverse"), [(0, False), (1, True), (2, True), (LONG, True), (600, False)]
+    ("length", "reverse"), [(0, False), (1, True), (2, True), (LONG, False), (600, True)]
 )
 def test_a_scan_takes_rows_forward_or_backward(length, reverse):
     table = np.arange(3.0 * length).reshape(length, 3) % 5
@@ -59,7 +60,7 @@ def test_a_scan_takes_rows_forward_or_backward(length, reverse):
 
     rows = whole(length, 3)
     exactly(scanned, whole(3, most=4), rows, singles=1)
-    if length == LONG:
+    if length == 600:
         exactly(scanned, whole(3, most=4), rows[0], shared=[False, True], singles=1)
         exactly(lambda x, rows: scanned(x, rows)[0][1], whole(3), rows, singles=1)
 
@@ -216,9 +217,11 @@ def test_a_time_that_is_counted_is_rounded_before_anything_is_taken_from_it():
 
     at = 0.05 + 5e-5 * np.arange(MEMBERS)
     steps = np.array([next(n for n in range(990, 1020) if n * 5e-5 >= t) for t in at])
-    assert natively(begins, at, steps)[0].all()
+    begun, count = natively(begins, at, steps)
+    assert begun.all()
     assert not natively(begins, at, steps - 1)[0].any()
-    exactly(begins, at, steps)
+    counted = [sum(k * 5e-5 >= t for k in range(n)) for t, n in zip(at, steps, strict=True)]
+    np.testing.assert_array_equal(count, counted)  # by Python: XLA may round once
 
 
 def test_a_product_less_itself_is_zero():

@@ -313,7 +313,7 @@ def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
 # An arm, four legs, a lift under an arm and a head.
 @pytest.mark.parametrize("name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand"])
 def test_articulated_bodies_agree_on_real_robots(name, monkeypatch):
-    check_articulated_bodies(load(name), monkeypatch)
+    check_articulated_bodies(load(name), monkeypatch, kin.forward_dynamics)
 
 
 def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path, monkeypatch):
@@ -331,10 +331,11 @@ def test_articulated_bodies_agree_on_a_chain_of_30_joints(tmp_path, monkeypatch)
         )
     path = tmp_path / "snake.urdf"
     path.write_text("".join(parts) + "</robot>")
-    check_articulated_bodies(kin.parse_urdf(path), monkeypatch)
+    in_python = kin.forward_dynamics.__wrapped__  # machine code of so long a chain takes its time
+    check_articulated_bodies(kin.parse_urdf(path), monkeypatch, in_python)
 
 
-def check_articulated_bodies(tree, monkeypatch):
+def check_articulated_bodies(tree, monkeypatch, accelerations):
     monkeypatch.setattr(
         forward_dynamics, "articulated_bodies_are_fewer_operations", lambda tree: True
     )
@@ -345,28 +346,34 @@ def check_articulated_bodies(tree, monkeypatch):
     for q in configurations(tree).values():
         theirs = reference.forward_dynamics(q, qd, tau, F_ext)
         allowed = RTOL * max(1.0, 1e-4 * np.linalg.cond(reference.mass_matrix(q)))
-        assert error(kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext), theirs) < allowed
+        assert error(accelerations(tree, q, qd, tau, GRAVITY, F_ext), theirs) < allowed
 
 
 # A humanoid of 29 joints in five runs; wheels, a lift that slides, a head, an arm and a hand.
 @pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago"])
 def test_a_branching_tree_in_loops_agrees(name, monkeypatch):
+    in_loops, make = [], recursion.Loops.__init__
+
+    def counted(self, *given):
+        in_loops.append(self)
+        make(self, *given)
+
     monkeypatch.setattr(recursion, "WORTH_LOOPS", -1000)
+    monkeypatch.setattr(recursion.Loops, "__init__", counted)
     tree = load(name)
     reference, n = Reference(tree), tree.num_joints
     rng = np.random.default_rng(5)
     q, tip = configurations(tree)["random 1"], n - 1
     qd, qdd, tau = 10.0 * rng.normal(size=(3, n))
     F_ext = 10.0 * rng.normal(size=(n, 6))
-    x, v, a, t, F = map(jnp.asarray, (q, qd, qdd, tau, F_ext))
-    assert isinstance(recursion.walk(tree, x), recursion.Loops)
-    with jax.disable_jit():  # operation by operation, which saves a minute of compilation
-        frames = kin.joint_to_world_transforms(tree, x)
-        jacobian = kin.frame_jacobian(tree, x, tip)
-        rate = kin.frame_jacobian_dot_qd_at(tree, x, v, tree.link_names[tip])
-        mass = kin.mass_matrix(tree, x)
-        inverse = kin.rnea(tree, x, v, a, GRAVITY, F)
-        forward = kin.forward_dynamics(tree, x, v, t, GRAVITY, F)
+    # As machine code, which is made of the same loops.
+    frames = kin.joint_to_world_transforms(tree, q)
+    jacobian = kin.frame_jacobian(tree, q, tip)
+    rate = kin.frame_jacobian_dot_qd_at(tree, q, qd, tree.link_names[tip])
+    mass = kin.mass_matrix(tree, q)
+    inverse = kin.rnea(tree, q, qd, qdd, GRAVITY, F_ext)
+    forward = kin.forward_dynamics(tree, q, qd, tau, GRAVITY, F_ext)
+    assert len(in_loops) >= 6  # one or more a function
     named = dict(zip(tree.frame_names, reference.frame_transforms(q), strict=True))
     assert error(frames, np.array([named[x] for x in tree.link_names])) < RTOL
     assert error(jacobian, reference.link_jacobian(q, tip)) < RTOL

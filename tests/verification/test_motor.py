@@ -39,9 +39,9 @@ def test_ver100_torque_step_response():
         "load_torque": jnp.asarray(0.0),
         "parent_pose_world": jnp.asarray(IDENTITY),
     }
-    state, speeds = node.initial_state(), []
+    state, speeds, update = node.initial_state(), [], jax.jit(node.update)
     for _ in range(steps):
-        state = node.update(state, inputs, DT)
+        state = update(state, inputs, DT)
         speeds.append(state["angular_velocity"])
     n = np.arange(steps)
     w_inf = tau / B

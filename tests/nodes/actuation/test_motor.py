@@ -100,15 +100,21 @@ def written_out(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
     }
 
 
+AS_FOR_USERS = {"xla_backend_optimization_level": 3}
+
+
 @pytest.mark.parametrize("inputs", COMMANDS, ids=lambda u: "+".join(u) or "none")
 def test_without_effects_the_result_is_the_formulas_to_the_last_bit(inputs):
     node = motor()
     leaves = [jnp.asarray(value) for value in REFERENCE.values()]
     arrays = {name: jnp.asarray(value) for name, value in inputs.items()}
-    literal = jax.jit(lambda state, u, *p: written_out(state, u, 1e-4, *p))
+    literal = jax.jit(
+        lambda state, u, *p: written_out(state, u, 1e-4, *p), compiler_options=AS_FOR_USERS
+    )
+    update = jax.jit(node.update, compiler_options=AS_FOR_USERS)
     state = expected = node.initial_state() | {"angular_velocity": jnp.asarray(3.0)}
     for _ in range(200):
-        state = node.update(state, arrays, 1e-4)
+        state = update(state, arrays, 1e-4)
         expected = literal(expected, arrays, *leaves)
     assert {name: float(v) for name, v in state.items()} == {
         n: float(v) for n, v in expected.items()

@@ -31,9 +31,9 @@ def pytest_configure(config):
         config.addinivalue_line("filterwarnings", f"error::mime.{name}")
 
 
-OPTIMISED_FOLDERS = {
+OPTIMISED = {
     "mime.native": {"native", "documentation"},
-    "XLA": {"xla", "documentation", "verification"},
+    "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
 }
 """Here machine code is compiled as it is for users. Elsewhere it is there sooner: `mime.native`'s
 has the same bits (tests/native/test_machine.py), and XLA's is the same program, operation by
@@ -44,8 +44,7 @@ operation. This takes a third off a test's time."""
 def pytest_runtest_setup(item):
     """Before any fixture, also of a module."""
     optimised = {
-        compiler: not folders.isdisjoint(item.path.parts)
-        for compiler, folders in OPTIMISED_FOLDERS.items()
+        compiler: not folders.isdisjoint(item.path.parts) for compiler, folders in OPTIMISED.items()
     }
     os.environ["MIME_NATIVE_OPTIMISE"] = "1" if optimised["mime.native"] else "0"
     jax.config.update("jax_disable_most_optimizations", not optimised["XLA"])

@@ -42,16 +42,7 @@ def with_payload(tree: Any, link: str, mass_kg: Any, com_m: Any, inertia_kg_m2: 
     link_idx, offset = frame_of(tree, link, ("link",))
     payload = RigidBody(*map(number, (mass_kg, com_m, inertia))).seen_from(offset)
     body = body_of(tree, link_idx).joined(payload)
-    if link_idx == ROOT:
-        return dataclasses.replace(tree, root_body=body)
-    shift = tree.inertial_origins[link_idx] - body.com
-    return dataclasses.replace(
-        tree,
-        masses=_with_row(tree.masses, link_idx, body.mass),
-        coms=_with_row(tree.coms, link_idx, body.com),
-        inertias=_with_row(tree.inertias, link_idx, body.inertia),
-        inertial_shifts=_with_row(tree.inertial_shifts, link_idx, shift),
-    )
+    return _with_body(tree, link_idx, body)
 
 
 def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
@@ -155,16 +146,7 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
         report=(*tree.report, *other.report),
         **of_both(tree, other, prefix),
     )
-    if at == ROOT:
-        return dataclasses.replace(joined, root_body=on_root)
-    shift = tree.inertial_origins[at] - on_root.com
-    return dataclasses.replace(
-        joined,
-        masses=_with_row(joined.masses, at, on_root.mass),
-        coms=_with_row(joined.coms, at, on_root.com),
-        inertias=_with_row(joined.inertias, at, on_root.inertia),
-        inertial_shifts=_with_row(joined.inertial_shifts, at, shift),
-    )
+    return _with_body(joined, at, on_root)
 
 
 def with_frame(tree: Any, name: str, link: str, pose: Any) -> Any:
@@ -208,6 +190,20 @@ def _path(tree: Any, link_idx: int) -> list[int]:
     while path[-1] != ROOT:
         path.append(tree.parent_idxs[path[-1]])
     return path
+
+
+def _with_body(tree: Any, link_idx: int, body: RigidBody) -> Any:
+    """The tree with another body in the place of a link's; its inertial origin stays."""
+    if link_idx == ROOT:
+        return dataclasses.replace(tree, root_body=body)
+    rows = {
+        "masses": body.mass,
+        "coms": body.com,
+        "inertias": body.inertia,
+        "inertial_shifts": tree.inertial_origins[link_idx] - body.com,
+    }
+    changed = {name: _with_row(getattr(tree, name), link_idx, row) for name, row in rows.items()}
+    return dataclasses.replace(tree, **changed)
 
 
 def _with_row(array: Any, index: int, value: Any) -> Any:

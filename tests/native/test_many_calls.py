@@ -12,12 +12,12 @@ import pytest
 from jax import lax
 
 from mime import GraphManager, MotorNode
-from mime.native.lowering import functions
+from mime.native import kernel as kernels
+from mime.native.lowering import functions, kernel_text
 from native_kernels import by_jax, kernel_of, natively, same_bits
 
 MEMBERS, NODES = 5, 6
-COUNT = 33
-"""Motors with 66 calls."""
+COUNT = 12
 
 
 @pytest.fixture
@@ -26,6 +26,21 @@ def many(monkeypatch):
     monkeypatch.setattr(functions, "MANY_CALLS", 3)
     monkeypatch.setattr(functions, "SMALLEST", 4)
     monkeypatch.setattr(functions, "SMALLEST_BY_TABLE", 4)
+
+
+@pytest.fixture
+def by_table(many, monkeypatch):
+    """Looks whether a program that is compiled meanwhile calls by tables."""
+    texts = []
+
+    def seen(*args, **options):
+        lowered = kernel_text(*args, **options)
+        texts.append("ptr %table" in lowered.text)
+        return lowered
+
+    monkeypatch.setattr(kernels, "kernel_text", seen)
+    motors.cache_clear()
+    return texts
 
 
 @jax.jit
@@ -65,8 +80,6 @@ def check(function, *args, shared=None):
 
 
 def text_of(kernel, count):
-    from mime.native.lowering import kernel_text
-
     return kernel_text(kernel.closed, (False,) * count, 4, True).text
 
 
@@ -139,7 +152,7 @@ def motors(count):
 
 
 @pytest.mark.parametrize("every", [1, 5])
-def test_a_graph_of_many_motors_runs_each_as_if_it_were_alone(every):
+def test_a_graph_of_many_motors_runs_each_as_if_it_were_alone(every, by_table):
     """To rounding: what is fused within a call is not across it."""
     count, steps = COUNT, 40
     simulation = motors(count)
@@ -148,6 +161,7 @@ def test_a_graph_of_many_motors_runs_each_as_if_it_were_alone(every):
         f"motor_{k}": {"commanded_voltage": 1.0 + k + np.sin(90 * times)} for k in range(count)
     }
     whole = simulation.run(steps=steps, inputs=inputs, every=every, progress=False)
+    assert any(by_table)
     alone = motors(1)
     for k in (0, COUNT - 1):
         mine = alone.with_parameters({"motor_0.inertia_kg_m2": 1e-4 * (1 + k)})
@@ -160,7 +174,7 @@ def test_a_graph_of_many_motors_runs_each_as_if_it_were_alone(every):
             assert error < 1e-14, (k, field, error)
 
 
-def test_a_batch_of_many_motors_has_the_bits_of_its_single_runs():
+def test_a_batch_of_many_motors_has_the_bits_of_its_single_runs(by_table):
     count, members = COUNT, 6
     simulation = motors(count)
     inputs = {f"motor_{k}": {"commanded_voltage": 1.0 + k} for k in range(count)}
@@ -168,6 +182,7 @@ def test_a_batch_of_many_motors_has_the_bits_of_its_single_runs():
     batch = simulation.run_batch(
         steps=40, inputs=inputs, parameters={"motor_7.inertia_kg_m2": inertias}, progress=False
     )
+    assert any(by_table)
     for member in (0, members - 1):
         own = simulation.with_parameters({"motor_7.inertia_kg_m2": inertias[member]})
         single = own.run(steps=40, inputs=inputs, progress=False)

@@ -171,8 +171,8 @@ def good_calls():
             mime.parse_urdf,
             {
                 "path": mime.model_path("desktop_arm_6axis"),
-                "package_dirs": (),
-                "allow_unphysical_inertia": False,
+                "search_path": (),
+                "on_problem": "refuse",
             },
         ),
         "GraphManager.add_edge": (

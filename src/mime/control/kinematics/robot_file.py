@@ -5,13 +5,12 @@ from pathlib import Path
 from xml.parsers import expat
 
 from mime.control.kinematics.mjcf import parse_mjcf
+from mime.control.kinematics.report import checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import parse_urdf
 from mime.core.arguments import path as path_of
-from mime.core.arguments import wrong
 
 _FIRST_BYTES = 2**16
-ON_PROBLEM = ("refuse", "report")
 
 
 def parse_robot(path: str | os.PathLike, *, on_problem: str = "refuse") -> KinematicTree:
@@ -21,11 +20,10 @@ def parse_robot(path: str | os.PathLike, *, on_problem: str = "refuse") -> Kinem
     can be mended or left out is, and `tree.report` lists it.
     """
     file = path_of("path", path)
-    if on_problem not in ON_PROBLEM:
-        raise wrong("on_problem", "'refuse' or 'report'", on_problem)
+    checked_choice(on_problem)
     if _root_tag(file) == "mujoco":
         return parse_mjcf(file, on_problem=on_problem)
-    return parse_urdf(file, allow_unphysical_inertia=on_problem == "report")
+    return parse_urdf(file, on_problem=on_problem)
 
 
 def _root_tag(file: Path) -> str:
@@ -35,7 +33,7 @@ def _root_tag(file: Path) -> str:
     parser.StartElementHandler = lambda tag, _: found.append(tag)
     try:
         with file.open("rb") as stream:
-            parser.Parse(stream.read(_FIRST_BYTES), False)
+            parser.Parse(stream.read(_FIRST_BYTES).lstrip(), False)
     except (OSError, ValueError, LookupError, expat.ExpatError):
         pass  # the reader of the format says what is wrong
     named = "mujoco" if file.suffix.lower() in (".xml", ".mjcf") else "robot"

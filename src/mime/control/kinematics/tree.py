@@ -213,11 +213,12 @@ class KinematicTree(Editable, eqx.Module):
                 f"  {joint!r} ({kinds[self.joint_kinds[i]]}{mimics}): {above!r} -> "
                 f"{self.link_names[i]!r}"
             )
-        lines.append("  ignored: " + ("nothing" if not self.ignored else ""))
-        lines += [f"    {line}" for line in self.ignored]
         mended = [finding for finding in self.report if finding.mended]
+        ignored = [finding for finding in self.report if not finding.mended]
+        lines.append("  ignored:" if ignored else "  ignored: nothing")
+        lines += [f"    {finding.briefly}" for finding in ignored]
         lines += ["  mended:"] * bool(mended)
-        lines += [f"    {finding.what}; {finding.mended}" for finding in mended]
+        lines += [f"    {finding.briefly}" for finding in mended]
         return "\n".join(lines)
 
 

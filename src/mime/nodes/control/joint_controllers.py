@@ -167,16 +167,20 @@ class _JointController(Node):
         torque_limits_n_m: Any = None,
         gravity_world: Any = None,
         saturate_effort: bool = False,
+        on_problem: str = "refuse",
     ):
         """Gains and limits: one for all joints, or (N,).
 
-        tree             the arm, or the path of its URDF
+        tree             the arm, or the path of its URDF or MJCF
         torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link; default: the file's (MJCF says one), else standard
         saturate_effort  clip to the URDF's effort limits too
+        on_problem       of a file: "report" mends what can be, see `parse_robot`
         """
         self.name, self.timestep = name, timestep
-        self.tree = tree if isinstance(tree, KinematicTree) else parse_robot(tree)
+        if not isinstance(tree, KinematicTree):
+            tree = parse_robot(tree, on_problem=on_problem)
+        self.tree = tree
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
             values: Any = (

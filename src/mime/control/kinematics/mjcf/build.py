@@ -14,8 +14,8 @@ from mime.control.kinematics.actuator import Actuator, Keyframe
 from mime.control.kinematics.mjcf.actuators import drives_of_joints, read_actuators, reason_against
 from mime.control.kinematics.mjcf.model import Compiled
 from mime.control.kinematics.mjcf.visual import read_visuals
-from mime.control.kinematics.poses import pose_matrix, shift
-from mime.control.kinematics.report import Finding
+from mime.control.kinematics.poses import moved, pose_matrix, shift
+from mime.control.kinematics.report import Finding, Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_CONTINUOUS,
     JOINT_TYPE_FIXED,
@@ -35,7 +35,7 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
     joints: dict[str, UrdfJoint] = {}
     for body in range(1, model.nbody):
         _add_body(compiled, body, links, joints, actuators, drives)
-    tree = build_tree(document.root, links, joints, (), [], allow_unphysical_inertia=False)
+    tree = build_tree(document.root, links, joints, (), Findings(), "refuse")
     names, link_idxs, offsets, notes = _frames(compiled, tree)
     order = [compiled.joint_names.index(name) for name in tree.joint_names]
     stiffness = np.asarray(model.jnt_stiffness, float)[order]
@@ -51,7 +51,7 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         frame_link_idxs=link_idxs,
         frame_offsets=offsets,
         visuals=read_visuals(compiled),
-        report=(*document.notes, *findings, *notes),
+        report=(*document.found.left_out, *findings, *notes),
         spring_stiffness_n_m_per_rad=stiffness if springs else None,
         spring_reference_rad=np.asarray(model.qpos_spring, float)[order] if springs else None,
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
@@ -147,7 +147,7 @@ def _joint(
         kind,
         parent,
         child,
-        origin @ _moved(axis, -float(model.qpos0[model.jnt_qposadr[j]]), slides),
+        origin @ moved(axis, -float(model.qpos0[model.jnt_qposadr[j]]), slides),
         axis,
         damping=0.0 if compiled.disabled("mjDSBL_DAMPER") else damping,
         friction=0.0 if still else float(model.dof_frictionloss[dof]),
@@ -157,16 +157,6 @@ def _joint(
         gear_ratio=gear,
         rotor_inertia=armature / gear**2,
     )
-
-
-def _moved(axis: np.ndarray, q: float, slides: bool) -> np.ndarray:
-    """How a joint moves: the identity at 0, where MuJoCo's `ref` may not be."""
-    if q == 0.0:
-        return np.eye(4)
-    if slides:
-        return shift(axis * q)
-    half = 0.5 * q
-    return pose_matrix(np.zeros(3), np.array([math.cos(half), *(math.sin(half) * axis)]))
 
 
 def _frames(

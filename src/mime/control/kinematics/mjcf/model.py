@@ -115,7 +115,9 @@ def compile_document(document: Document) -> Compiled:
         raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
     for warning in said:
         words = shortened(" ".join(str(warning.message).split()), 300)
-        document.notes.append(document.root.finding(f"brings a warning of MuJoCo's: {words}"))
+        document.found.left_out.append(
+            document.root.finding(f"brings a warning of MuJoCo's: {words}")
+        )
     compiled = Compiled(document, mujoco, spec, model)
     _check_numbers(compiled)
     return compiled

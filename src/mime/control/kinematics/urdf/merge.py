@@ -6,8 +6,9 @@ import numpy as np
 
 from mime._text import quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
-from mime.control.kinematics.poses import without_rounding
-from mime.control.kinematics.report import left_out
+from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
+from mime.control.kinematics.poses import moved, without_rounding
+from mime.control.kinematics.report import Finding, Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
@@ -16,12 +17,6 @@ from mime.control.kinematics.tree import (
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.xml import LARGEST, Element
-
-# Decimal figures of a CAD export are rounded: the triangle inequality may fail by this part of the
-# largest inertia.
-INERTIA_ROUNDING = 1e-6
-# And a body thinner than a micrometre in its radius of gyration (m²) counts as a rod or a point.
-THIN_BODY = 1e-12
 
 
 @dataclass
@@ -35,6 +30,7 @@ class Body:
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    mended: list[Finding] = field(default_factory=list)
 
     @property
     def inertial_shift(self) -> np.ndarray:
@@ -47,33 +43,29 @@ def build_tree(
     links: dict[str, UrdfLink],
     joints: dict[str, UrdfJoint],
     visuals: tuple[Visual, ...],
-    notes: list[str],
-    allow_unphysical_inertia: bool,
+    found: Findings,
+    on_problem: str,
 ) -> KinematicTree:
-    """The tree of moving bodies, checked; `notes` becomes its `report`."""
+    """The tree of moving bodies, checked; `found` becomes its `report`, or is refused."""
     root = _check_topology(robot, links, joints)
     bodies, frames = _merge(root, links, joints)
+    masters = _masters([body.joint for body in bodies], joints)
+    if held := _hold_what_moves_no_mass(bodies, masters):
+        found.mended += held
+        bodies, frames = _merge(root, links, joints)
     if not bodies:
+        found.settled(on_problem, robot.refusal)  # what was held is told first
         raise robot.error(
             f"{len(links)} links and no moving joint, so there is nothing to simulate. "
             "Add a joint that moves."
         )
-    for body in bodies:
-        _weigh(body)
-        complaint = _unphysical(body)
-        if complaint and not allow_unphysical_inertia:
-            raise body.parts[0][0].element.error(
-                f"{complaint} Correct the <inertia>, or pass "
-                "allow_unphysical_inertia=True to parse_urdf."
-            )
-        notes += [complaint] if complaint else []
-    masters = _masters([body.joint for body in bodies], joints)
-    _check_that_each_joint_moves_mass(bodies, masters)
+    found.mended += [finding for body in bodies for finding in body.mended]
     coordinates = [body.joint for body in bodies if body.joint.mimics is None]
     index = {joint.name: c for c, joint in enumerate(coordinates)}
     for body in bodies:
         if body.joint.mimics is not None:
-            notes += _share_with_master(body.joint, *masters[body.joint.name])
+            found.left_out += _share_with_master(body.joint, *masters[body.joint.name])
+    report = found.settled(on_problem, robot.refusal)
     return KinematicTree(
         joint_frames=np.array([body.joint_frame for body in bodies]),
         joint_axes_local=np.array([body.joint.axis for body in bodies]),
@@ -103,7 +95,7 @@ def build_tree(
         frame_names=tuple(frames),
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
-        report=left_out(robot.path, notes),
+        report=report,
         root_body=_root_body(links, frames),
     )
 
@@ -173,6 +165,9 @@ def _merge(
             bodies[link_idx].parts.append((links[joint.child], pose))
         frames[joint.child] = (link_idx, pose)
         waiting += reversed(children.get(joint.child, []))
+    for body in bodies:
+        _weigh(body)
+        _make_physical(body)
     return bodies, frames
 
 
@@ -207,24 +202,36 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
     return whole
 
 
-def _unphysical(body: Body) -> str:
-    """Why no distribution of mass has this inertia; empty when one has."""
-    small, middle, large = np.linalg.eigvalsh(body.inertia)
-    tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * body.mass
-    if min(small, small + middle - large) >= -tolerance:
-        return ""
-    merged = f" (with {quoted(link.name for link, _ in body.parts[1:])})"
-    return (
-        f"link {body.joint.child!r}{merged if body.parts[1:] else ''} has principal "
-        "moments of inertia "
-        f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²; expected none below 0 and the "
-        "largest at most the sum of the "
-        "other two."
+def _make_physical(body: Body) -> None:
+    """Mends an inertia that no distribution of mass has; says so."""
+    if is_physical(body.inertia, body.mass):
+        return
+    mended = nearest_physical_inertia(body.inertia)
+    was, now = (_moments(inertia) for inertia in (body.inertia, mended))
+    body.inertia = mended
+    merged = f"(with {quoted(link.name for link, _ in body.parts[1:])}) "
+    words = (
+        f"{merged if body.parts[1:] else ''}has principal moments of inertia {was} kg·m²; expected "
+        "none below 0 and the largest at most the sum of the other two"
     )
+    element = body.parts[0][0].element
+    inertia = element.find("inertial/inertia")
+    how = f"the nearest physical ones are taken: {now} kg·m²"
+    body.mended.append(element.finding(words, how, inertia))
 
 
-def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None:
-    """Refuse a joint that moves no mass, itself or by its mimics: M would be singular."""
+def _moments(inertia: np.ndarray) -> str:
+    """Principal moments in words; noise beside the largest is 0."""
+    moments = np.linalg.eigvalsh(inertia)
+    noise = 1e-14 * np.max(np.abs(moments))
+    return ", ".join(f"{moment:.6g}" for moment in np.where(abs(moments) < noise, 0.0, moments))
+
+
+def _hold_what_moves_no_mass(bodies: list[Body], masters: "dict[str, Master]") -> list[Finding]:
+    """Makes joints fixed that move no mass, themselves or by their mimics: M would be singular.
+
+    Each is held at 0, or at the limit next to it. Nothing that has mass feels the difference.
+    """
     moves = [_resistance(body) > 0.0 for body in bodies]
     for i in reversed(range(len(bodies))):
         parent = bodies[i].parent_idx
@@ -234,13 +241,23 @@ def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None
     for body, moving in zip(bodies, moves, strict=True):
         name = masters[body.joint.name][0].name
         by_master[name] = by_master.get(name, False) or moving
+    held = []
     for body in bodies:
-        if not by_master[masters[body.joint.name][0].name]:
-            raise body.parts[0][0].element.error(
-                f"link {body.joint.child!r} moves with joint {body.joint.name!r} but "
-                "neither it nor a link beyond has "
-                "mass or inertia there. Give it an <inertial>, or make the joint fixed."
-            )
+        joint = body.joint
+        master, multiplier, offset = masters[joint.name]
+        if by_master[master.name]:
+            continue
+        q = multiplier * min(max(0.0, master.lower), master.upper) + offset
+        words = (
+            f"moves with joint {joint.name!r} but neither it nor a link beyond has mass or inertia "
+            "there"
+        )
+        slides = joint.kind == JOINT_TYPE_PRISMATIC
+        how = f"the joint is held at {q:g} {'m' if slides else 'rad'}"
+        held.append(body.parts[0][0].element.finding(words, how))
+        joint.origin = joint.origin @ moved(joint.axis, q, slides)
+        joint.kind, joint.mimics = JOINT_TYPE_FIXED, None
+    return held
 
 
 def _resistance(body: Body) -> float:
@@ -293,7 +310,7 @@ def _check_master(joint: UrdfJoint, master: UrdfJoint) -> None:
 
 def _share_with_master(
     joint: UrdfJoint, master: UrdfJoint, multiplier: float, offset: float
-) -> list[str]:
+) -> list[Finding]:
     """The master carries its follower's friction and keeps within its follower's limits."""
     master.damping += multiplier**2 * joint.damping
     master.friction += abs(multiplier) * joint.friction
@@ -305,8 +322,7 @@ def _share_with_master(
     )
     lower, upper = max(master.lower, lower), min(master.upper, upper)
     if lower >= upper:
-        return [
-            f"joint {joint.name!r}: its limits exclude those of {master.name!r}, which it mimics"
-        ]
+        words = f"has limits that exclude those of {master.name!r}, which it mimics"
+        return [joint.element.finding(words)]
     master.lower, master.upper = lower, upper
     return []

@@ -154,9 +154,9 @@ class RobotArmParameters(Node):
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
-        on_problem              "refuse" (default): a file that holds what MIME does not simulate is
-                                refused; "report": what can be mended or left out is, and
-                                `tree.report` lists it
+        on_problem              "refuse" (default): a file with a mistake, or with what MIME does
+                                not simulate, is refused; "report": what can be mended or left out
+                                is, and `tree.report` lists it
         subtree, attach, lock, frames    changes of the tree, see `tree_keys`
         wrench_frames           links or frames at which `external_wrenches_at_frames` acts
         payload                 `Payload(link, mass_kg, com_m, inertia_kg_m2)`

@@ -35,3 +35,5 @@ from mime.control.kinematics.tree import Visual as Visual
 from mime.control.kinematics.tree import ancestor_mask as ancestor_mask
 from mime.control.kinematics.urdf import UrdfError as UrdfError
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
+from mime.control.kinematics.xacro import expand_xacro as expand_xacro
+from mime.control.kinematics.xacro import parse_xacro as parse_xacro

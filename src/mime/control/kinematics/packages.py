@@ -1,16 +1,17 @@
 """ROS packages: where `package://NAME/rest` and `$(find NAME)` lead on this machine."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mime._files import is_file
-from mime._text import quoted
+from mime._text import shortened
 from mime.core.arguments import path as path_of
 from mime.core.arguments import several
 
 SCHEME = "package://"
+DEPTH = 4
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Packages:
     """Where packages are looked for, in this order.
 
     A folder NAME inside of one of these is the package NAME, and so is one of these that is called
-    NAME itself.
+    NAME itself. Below the first two, workspaces of ROS, a folder NAME with a package.xml counts at
+    any depth up to `DEPTH`.
     """
 
     search_path: tuple[Path, ...]
@@ -50,7 +52,11 @@ class Packages:
             return []
         inside = [folder / package for folder in self.folders]
         itself = [folder for folder in self.folders if folder.name == package]
-        return [folder for folder in (*inside, *itself) if _is_folder(folder)]
+        direct = [folder for folder in (*inside, *itself) if _is_folder(folder)]
+        if direct:
+            return direct
+        workspaces = (*self.search_path, *self.ros_package_path)
+        return [folder for top in workspaces for folder in _below(top, package)]
 
     def file(self, filename: str) -> Path | None:
         """The file that a mesh's name means; None when there is none."""
@@ -64,9 +70,20 @@ class Packages:
     def places(self) -> str:
         """In words: where was looked."""
         given, ros = (
-            quoted(map(str, folders)) for folders in (self.search_path, self.ros_package_path)
+            shortened(", ".join(repr(str(folder)) for folder in folders), 400) or "(none)"
+            for folders in (self.search_path, self.ros_package_path)
         )
         return f"search_path {given}, ROS_PACKAGE_PATH {ros}, or a folder above {self.above[0]}"
+
+
+def _below(top: Path, package: str) -> Iterator[Path]:
+    """Folders of this name that hold a package.xml; what is inside of a package is none."""
+    for name, folders, files in os.walk(top):
+        folder = Path(name)
+        if "package.xml" in files and folder.name == package:
+            yield folder
+        if "package.xml" in files or len(folder.relative_to(top).parts) >= DEPTH:
+            folders.clear()
 
 
 def _is_folder(folder: Path) -> bool:

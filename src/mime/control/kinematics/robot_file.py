@@ -1,6 +1,7 @@
 """A robot from a file, whichever format it is in."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from xml.parsers import expat
 
@@ -8,22 +9,32 @@ from mime.control.kinematics.mjcf import parse_mjcf
 from mime.control.kinematics.report import checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import parse_urdf
+from mime.control.kinematics.xacro import SUFFIX, parse_xacro
 from mime.core.arguments import path as path_of
 
 _FIRST_BYTES = 2**16
 
 
-def parse_robot(path: str | os.PathLike, *, on_problem: str = "refuse") -> KinematicTree:
+def parse_robot(
+    path: str | os.PathLike,
+    *,
+    on_problem: str = "refuse",
+    search_path: Sequence[str | os.PathLike] = (),
+) -> KinematicTree:
     """URDF or MJCF -> `KinematicTree`: the root element says which, `<robot>` or `<mujoco>`.
+
+    A file whose name ends in `.xacro` is expanded first. It is code, and is run: read it first.
 
     `on_problem="refuse"`: what cannot be simulated as it is written is refused. `"report"`: what
     can be mended or left out is, and `tree.report` lists it.
     """
     file = path_of("path", path)
     checked_choice(on_problem)
+    if file.suffix.lower() == SUFFIX:
+        return parse_xacro(file, on_problem=on_problem, search_path=search_path)
     if _root_tag(file) == "mujoco":
-        return parse_mjcf(file, on_problem=on_problem)
-    return parse_urdf(file, on_problem=on_problem)
+        return parse_mjcf(file, on_problem=on_problem, search_path=search_path)
+    return parse_urdf(file, on_problem=on_problem, search_path=search_path)
 
 
 def _root_tag(file: Path) -> str:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import mime
-from mime import Trajectory
+from mime import Trajectory, model_path
 from mime.cli import main
 from motor_scenario import motor_scenario
 
@@ -215,6 +215,40 @@ def test_lists_name_what_there_is(cli):
     for name in ("MotorNode", "RobotArmNode", "motor_step", "arm_with_rotor", "maxon_re40_148877"):
         assert name in out
     assert "MotorNode" not in cli("list", "motors")[1]
+
+
+def test_robots_are_listed_and_shown_and_none_is_downloaded(cli, tmp_path, monkeypatch):
+    package = tmp_path / "robot_descriptions"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "panda_description.py").write_text("raise AssertionError('downloaded')")
+    (package / "_descriptions.py").write_text(
+        "from types import SimpleNamespace as D\n"
+        "DESCRIPTIONS = {'panda_description': D(has_urdf=True, has_mjcf=False, robot='Panda',"
+        " maker='Franka', dof=9)}"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("robot_descriptions")]:
+        monkeypatch.delitem(sys.modules, name)
+    out = cli("list", "models")[1]
+    assert re.search(r"planar_arm_3link +3 joints, 'model:planar_arm_3link' in scenarios", out)
+    assert re.search(r"panda_description +Panda, Franka, 9 joints, URDF; robot_descriptions", out)
+    assert "parse_robot(robot.URDF_PATH" in cli("show", "panda_description")[1]
+    assert re.search(
+        r"joint_3 +revolute +link_3 +0.1787 +-1.553 ", cli("show", "desktop_arm_6axis")[1]
+    )
+
+
+def test_a_robots_file_is_shown_with_what_is_wrong_in_it(cli, tmp_path):
+    robot = model_path("planar_arm_3link").read_text()
+    (tmp_path / "arm.urdf").write_text("\n" + robot)
+    code, _, err = cli("show", "arm.urdf")
+    assert code == 2
+    assert err.startswith("arm.urdf:2: the XML declaration stands after blank space")
+    code, out, _ = cli("show", "arm.urdf", "--on-problem", "report")
+    assert code == 0
+    assert "\nmended\n  arm.urdf:2: the XML declaration" in out
+    assert cli("show", "gone.urdf")[2].startswith("gone.urdf: cannot be read (No such file")
 
 
 @pytest.mark.parametrize("node", ["MotorNode", "RobotArmNode", "EncoderNode", "ComputedTorqueNode"])

@@ -175,6 +175,14 @@ def good_calls():
                 "on_problem": "refuse",
             },
         ),
+        "parse_xacro": (
+            mime.parse_xacro,
+            {"path": "gone.xacro", "search_path": (), "on_problem": "refuse", "arguments": None},
+        ),
+        "expand_xacro": (
+            mime.expand_xacro,
+            {"path": "gone.xacro", "search_path": (), "arguments": None},
+        ),
         "GraphManager.add_edge": (
             lambda **a: _wired(Rotor, Spring, **a),
             {

@@ -21,7 +21,7 @@ from mime.core.node import Node
 from mime.core.parameters import Effect, Parameterised
 from mime.core.problem import InputError, Place, Problem
 from mime.core.spec import ParameterSpec
-from mime.models import model_path
+from mime.models import model_names, model_path
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet
 from mime.scenarios.node_types import (
@@ -293,7 +293,7 @@ def _file(value: Any, folder: Path) -> Path:
         raise ValueError(f"must be a file's name or 'model:NAME', got {shown(value)}")
     if value.startswith(_MODEL):
         name = value.removeprefix(_MODEL)
-        known = sorted(file.stem for file in model_path("planar_arm_3link").parent.glob("*.urdf"))
+        known = model_names()
         if name not in known:
             raise ValueError(f"no model {name!r}{nearest(name, known)} (models: {quoted(known)})")
         return model_path(name)

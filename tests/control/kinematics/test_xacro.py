@@ -10,45 +10,12 @@ import pytest
 import mime.control.kinematics as kin
 from mime import RobotArmNode, load_scenario
 from mime.scenarios.source import ScenarioError
-
-INERTIAL = """<inertial><origin xyz="0.1 0 0"/><mass value="${mass}"/>
-<inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial>"""
-LIMIT = '<limit lower="-1" upper="1" effort="5" velocity="2"/>'
-SEGMENT = f"""<robot xmlns:xacro="http://www.ros.org/wiki/xacro">
-<xacro:macro name="segment" params="i parent mass">
-  <link name="l${{i}}">{INERTIAL}
-    <visual><geometry><mesh filename="package://parts/a.stl"/></geometry></visual></link>
-  <joint name="j${{i}}" type="revolute"><parent link="${{parent}}"/><child link="l${{i}}"/>
-    <origin xyz="${{0.1 + 0.2}} 0 0"/><axis xyz="0 0 1"/>{LIMIT}</joint>
-</xacro:macro></robot>
-"""
-ARM = """<?xml version="1.0"?>
-<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
-  <xacro:arg name="joints" default="2"/>
-  <xacro:property name="count" value="$(arg joints)"/>
-  <xacro:include filename="$(find parts)/segment.xacro"/>
-  <xacro:macro name="chain" params="k parent">
-    <xacro:if value="${k &lt; count}">
-      <xacro:segment i="${k}" parent="${parent}" mass="${2**k}"/>
-      <xacro:chain k="${k + 1}" parent="l${k}"/>
-    </xacro:if>
-  </xacro:macro>
-  <link name="base"/>
-  <xacro:chain k="0" parent="base"/>
-</robot>
-"""
+from xacro_files import ESCAPE, INERTIAL, write_arm
 
 
 @pytest.fixture
 def arm(tmp_path) -> Path:
-    (tmp_path / "ros" / "deep" / "parts").mkdir(parents=True)
-    (tmp_path / "ros" / "deep" / "parts" / "package.xml").write_text("<package/>")
-    (tmp_path / "ros" / "deep" / "parts" / "segment.xacro").write_text(SEGMENT)
-    (tmp_path / "ros" / "deep" / "parts" / "a.stl").write_text("")
-    (tmp_path / "robot").mkdir()
-    file = tmp_path / "robot" / "arm.urdf.xacro"
-    file.write_text(ARM)
-    return file
+    return write_arm(tmp_path)
 
 
 def test_macros_expressions_arguments_and_packages_are_expanded(arm, tmp_path, monkeypatch):
@@ -92,8 +59,6 @@ def test_code_is_run_only_where_it_was_asked_for_by_name(arm, tmp_path, monkeypa
             parse(other, on_problem="report")
 
 
-ESCAPE = "${{(lambda f: f.__globals__['os'].{})(load_yaml)}}"
-"""Out of the sandbox of xacro's expressions, by the globals of one of its functions."""
 HEAD = '<robot name="{}" xmlns:xacro="http://www.ros.org/wiki/xacro">'
 
 

@@ -47,7 +47,7 @@ class Element(ElementTree.Element):
     def finding(self, words: str, mended: str = "", at: "Element | None" = None) -> Finding:
         """What is said of this element, with its file and line, or the line of a part of it."""
         line = self.line if at is None else at.line
-        return Finding(str(self.path), line, f"{self.label} {words}", mended)
+        return Finding(str(self.path), line, shortened(f"{self.label} {words}", 1000), mended)
 
     @property
     def label(self) -> str:

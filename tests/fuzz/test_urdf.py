@@ -190,10 +190,13 @@ def has_pinocchios_dynamics(tree: KinematicTree, file: Path) -> bool:
     except (ValueError, RuntimeError):
         return False
     text = re.sub(rb"<!--.*?-->", b"", file.read_bytes(), flags=re.DOTALL)
-    inertias = ElementTree.fromstring(text.replace(b"drake:", b"")).iter("inertia")
+    robot = ElementTree.fromstring(text.replace(b"drake:", b""))
+    inertias, axes = robot.iter("inertia"), robot.findall("joint/axis")
     six = {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}
     if any(six - set(inertia.attrib) for inertia in inertias):
         return False  # one without `iyz` is dropped by urdfdom; MIME takes it as 0
+    if any("1e-200" in axis.get("xyz") for axis in axes):
+        return False  # the square of its length is 0, and Pinocchio makes no unit vector of it
     q = np.random.default_rng(1).uniform(-1, 1, tree.num_joints)
     full, G = pin.neutral(model), np.zeros((model.nv, tree.num_joints))
     for i, name in enumerate(tree.link_joint_names):

@@ -1,6 +1,6 @@
 """Spoilt xacro files, with attacks among them: each loads whole, or is refused in words.
 
-`MIME_FUZZ` is how many: `make fuzz` tries 10,000, a process for each.
+`MIME_FUZZ` is how many, up to 1,000: each takes a process or three.
 """
 
 import os
@@ -14,7 +14,7 @@ import numpy as np
 from mime.control.kinematics import UrdfError, expand_xacro, parse_urdf, parse_xacro
 from xacro_files import ARM, ESCAPE, SEGMENT, write_arm
 
-HOW_MANY = int(os.environ.get("MIME_FUZZ", "12"))
+HOW_MANY = min(int(os.environ.get("MIME_FUZZ", "12")), 1000)
 SECRET = "sesame_4711"
 ATTACKS = [
     ESCAPE.format(f"system('{command}')") for command in ("touch made", "cat ../secret.yaml")

@@ -14,18 +14,22 @@ _FIRST_BYTES = 2**16
 ON_PROBLEM = ("refuse", "report")
 
 
-def parse_robot(path: str | os.PathLike, *, on_problem: str = "refuse") -> KinematicTree:
+def parse_robot(
+    path: str | os.PathLike, *, base: str | None = None, on_problem: str = "refuse"
+) -> KinematicTree:
     """URDF or MJCF -> `KinematicTree`: the root element says which, `<robot>` or `<mujoco>`.
 
     `on_problem="refuse"`: what cannot be simulated as it is written is refused. `"report"`: what
     can be mended or left out is, and `tree.report` lists it.
+
+    `base`: "fixed" or "floating"; None is what the file says, an MJCF by a free joint.
     """
     file = path_of("path", path)
     if on_problem not in ON_PROBLEM:
         raise wrong("on_problem", "'refuse' or 'report'", on_problem)
     if _root_tag(file) == "mujoco":
-        return parse_mjcf(file, on_problem=on_problem)
-    return parse_urdf(file, allow_unphysical_inertia=on_problem == "report")
+        return parse_mjcf(file, base=base, on_problem=on_problem)
+    return parse_urdf(file, base=base, allow_unphysical_inertia=on_problem == "report")
 
 
 def _root_tag(file: Path) -> str:

@@ -17,6 +17,7 @@ from mime.control.kinematics.editing.arrays import (
 )
 from mime.control.kinematics.editing.bodies import RigidBody
 from mime.control.kinematics.editing.checks import (
+    base_problems,
     frame_of,
     mass_problems,
     number_problems,
@@ -95,7 +96,15 @@ def subtree(tree: Any, root: str, tip: str | None) -> Any:
     if not moving:
         message = f"no joint moves between {root!r} and {tip!r}" if tip else f"nothing on {root!r}"
         raise refused(tree, [Problem(("tip",) if tip else ("root",), message)])
-    return restructured(tree, moving, {base: (ROOT, inverse(offset))}, root)
+    part = restructured(tree, moving, {base: (ROOT, inverse(offset))}, root)
+    return part if base == ROOT else dataclasses.replace(part, base="fixed")
+
+
+def with_base(tree: Any, base: str) -> Any:
+    """The tree with a root that stands still, or floats."""
+    if found := list(base_problems(tree, base)):
+        raise refused(tree, found)
+    return dataclasses.replace(tree, base=base)
 
 
 def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:

@@ -17,7 +17,7 @@ from mime.control.kinematics.urdf.merge import build_tree
 from mime.control.kinematics.urdf.visual import material_notes, read_visuals
 from mime.control.kinematics.urdf.xml import UrdfError, ignored_tags, read_xml
 from mime.core.arguments import path as path_of
-from mime.core.arguments import several
+from mime.core.arguments import several, wrong
 
 __all__ = ["UrdfError", "parse_urdf"]
 
@@ -26,6 +26,7 @@ def parse_urdf(
     path: str | os.PathLike,
     *,
     package_dirs: Sequence[str | os.PathLike] = (),
+    base: str | None = None,
     allow_unphysical_inertia: bool = False,
 ) -> KinematicTree:
     """URDF file -> `KinematicTree`.
@@ -34,11 +35,14 @@ def parse_urdf(
     simulated is listed in `tree.ignored`; what cannot be is refused with a `UrdfError`.
 
     `package_dirs`: where to look for `package://` meshes besides the folders above the file
-    (drawing only). `allow_unphysical_inertia`: accept bodies that no mass distribution can have
+    (drawing only). `base`: "floating" lets the root fly freely, for which it needs mass and inertia;
+    a URDF itself says nothing of it, and None is "fixed". `allow_unphysical_inertia`: accept bodies that no mass distribution can have
     (many published files hold some); they are then listed in `tree.ignored`.
     """
     path = path_of("path", path)
     folders = [path_of("package_dirs", folder) for folder in several("package_dirs", package_dirs)]
+    if base not in (None, "fixed", "floating"):
+        raise wrong("base", "'fixed' or 'floating'", base)
     robot = read_xml(path)
     if robot.tag != "robot":
         raise robot.error(
@@ -65,7 +69,9 @@ def parse_urdf(
         for visual in visuals
         if visual.mesh_path is not None and not is_file(Path(visual.mesh_path))
     ]
-    return build_tree(robot, links, joints, visuals, notes, allow_unphysical_inertia)
+    return build_tree(
+        robot, links, joints, visuals, notes, allow_unphysical_inertia, base or "fixed"
+    )
 
 
 def _by_name(items: list) -> dict:

@@ -6,6 +6,7 @@ import numpy as np
 
 from mime._text import quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
+from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.poses import without_rounding
 from mime.control.kinematics.report import left_out
 from mime.control.kinematics.tree import (
@@ -49,14 +50,15 @@ def build_tree(
     visuals: tuple[Visual, ...],
     notes: list[str],
     allow_unphysical_inertia: bool,
+    base: str = "fixed",
 ) -> KinematicTree:
     """The tree of moving bodies, checked; `notes` becomes its `report`."""
     root = _check_topology(robot, links, joints)
     bodies, frames = _merge(root, links, joints)
-    if not bodies:
+    if not bodies and base == "fixed":
         raise robot.error(
             f"{len(links)} links and no moving joint, so there is nothing to simulate. "
-            "Add a joint that moves."
+            "Add a joint that moves, or pass base='floating'."
         )
     for body in bodies:
         _weigh(body)
@@ -74,18 +76,18 @@ def build_tree(
     for body in bodies:
         if body.joint.mimics is not None:
             notes += _share_with_master(body.joint, *masters[body.joint.name])
-    return KinematicTree(
-        joint_frames=np.array([body.joint_frame for body in bodies]),
-        joint_axes_local=np.array([body.joint.axis for body in bodies]),
+    tree = KinematicTree(
+        joint_frames=np.array([body.joint_frame for body in bodies]).reshape(-1, 4, 4),
+        joint_axes_local=np.array([body.joint.axis for body in bodies]).reshape(-1, 3),
         mimic_multiplier=np.array([masters[body.joint.name][1] for body in bodies]),
         mimic_offset=np.array([masters[body.joint.name][2] for body in bodies]),
         masses=np.array([body.mass for body in bodies]),
-        coms=np.array([body.com for body in bodies]),
-        inertial_shifts=np.array([body.inertial_shift for body in bodies]),
-        inertias=np.array([body.inertia for body in bodies]),
+        coms=np.array([body.com for body in bodies]).reshape(-1, 3),
+        inertial_shifts=np.array([body.inertial_shift for body in bodies]).reshape(-1, 3),
+        inertias=np.array([body.inertia for body in bodies]).reshape(-1, 3, 3),
         joint_friction=np.array([j.damping for j in coordinates]),
         joint_coulomb_friction=np.array([j.friction for j in coordinates]),
-        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]),
+        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]).reshape(-1, 2),
         effort_limits=np.array([j.effort for j in coordinates]),
         velocity_limits=np.array([j.velocity for j in coordinates]),
         gear_ratio=np.array([j.gear_ratio for j in coordinates]),
@@ -105,7 +107,11 @@ def build_tree(
         visuals=visuals,
         report=left_out(robot.path, notes),
         root_body=_root_body(links, frames),
+        base=base,
     )
+    for problem in base_problems(tree, base):
+        raise links[root].element.error(f"base {problem.message}. {problem.hint}.")
+    return tree
 
 
 def _check_topology(

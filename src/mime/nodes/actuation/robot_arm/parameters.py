@@ -14,6 +14,7 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.arguments import instance, numbers, text
@@ -89,6 +90,7 @@ class RobotArmParameters(Node):
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
+    base: str = option(choices=("fixed", "floating"))
     wrench_frames: tuple[str, ...] = option()
     """Links or named frames at whose origins wrenches act: rows of an input of their own."""
     payload: Payload | None = effect(Payload, doc="a body that a link carries")
@@ -120,6 +122,7 @@ class RobotArmParameters(Node):
         integrator: str = "implicit",
         spring_integrator: str = "midpoint",
         saturate_effort: bool = False,
+        base: str | None = None,
         on_problem: str = "refuse",
         subtree: Any = None,
         attach: Any = None,
@@ -154,6 +157,9 @@ class RobotArmParameters(Node):
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
+        base                    "fixed": the root stands at base_pose_world; "floating": it flies
+                                freely, from `base_position_world_m` ... of the state on. Default:
+                                what the file says (an MJCF with a free joint floats)
         on_problem              "refuse" (default): a file that holds what MIME does not simulate is
                                 refused; "report": what can be mended or left out is, and
                                 `tree.report` lists it
@@ -167,9 +173,11 @@ class RobotArmParameters(Node):
         tree = (
             urdf_path
             if isinstance(urdf_path, KinematicTree)
-            else parse_robot(urdf_path, on_problem=on_problem)
+            else parse_robot(urdf_path, base=base, on_problem=on_problem)
         )
         tree, found = edited(tree, subtree, attach, lock, frames)
+        base = tree.base if base is None else base
+        found += base_problems(tree, base)
         if found:  # names of links and joints are not known
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
 
@@ -255,7 +263,7 @@ class RobotArmParameters(Node):
         self.joint_limits, self.integrator = joint_limits, integrator
         self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
-        self.saturate_effort = saturate_effort
+        self.saturate_effort, self.base = saturate_effort, base
         self.wrench_frames = tuple(wrench_frames)
         self.payload, self.servo = payload, servo
 
@@ -295,8 +303,14 @@ class RobotArmParameters(Node):
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Joints outside of their limits, where a step would move them onto these."""
+        Q = given.get("base_orientation_world")
+        if Q is not None and known(Q):
+            norm = np.linalg.norm(np.asarray(Q, float), axis=-1)
+            if np.any(off := np.abs(norm - 1) > 1e-6):
+                message = f"must be a unit quaternion, got length {norm[off].flat[0]:.6g}"
+                yield Problem(("base_orientation_world",), message)
         q = given.get("joint_angles")
-        if q is not None and self.joint_limits != "spring":
+        if q is not None and self.num_joints and self.joint_limits != "spring":
             yield from limit_problems(self.tree, q, ("joint_angles",))
 
     def value_problems(self) -> Iterator[Problem]:
@@ -305,6 +319,11 @@ class RobotArmParameters(Node):
             if known(pose) and abs((norm := np.linalg.norm(np.asarray(pose)[3:])) - 1) > 1e-6:
                 message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
                 yield Problem((label,), message)
+        standing = known(self.base_pose_world) and np.array_equal(self.base_pose_world, IDENTITY_POSE)
+        if self.base == "floating" and not standing:
+            message = "is that of a fixed base: one that floats has its pose in the state"
+            hint = "Give base_position_world_m and base_orientation_world as initial_state"
+            yield Problem(("base_pose_world",), message, hint)
         tree = self.tree
         lower, upper = np.asarray(tree.joint_limits).T if known(tree.joint_limits) else (0, 0)
         if np.any(lower > upper):

@@ -18,11 +18,7 @@ from mime.control.kinematics.crba import mass_matrix
 from mime.control.kinematics.forward_dynamics import forward_dynamics
 from mime.control.kinematics.rnea import rnea
 from mime.control.kinematics.scalar import Array
-from mime.control.kinematics.tree import (
-    JOINT_TYPE_CONTINUOUS,
-    JOINT_TYPE_PRISMATIC,
-    KinematicTree,
-)
+from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS, JOINT_TYPE_PRISMATIC, KinematicTree
 
 BASE = 6
 """Joints, and links, that come before those of the tree; the last of these links is the base."""

@@ -20,6 +20,7 @@ _HINT = "With on_problem='report' these are left out and listed in tree.report."
 def parse_mjcf(
     path: str | os.PathLike,
     *,
+    base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
@@ -29,14 +30,19 @@ def parse_mjcf(
     `MjcfError`. `"report"`: contacts, tendons, equalities and actuators that are not affine are
     left out and listed in `tree.report`; all else stays refused.
 
+    `base`: a free joint makes its body a base that floats; "fixed" holds it where the file puts it.
+    "floating" asks for such a joint, and None takes what the file says.
+
     Includes and meshes are read from the folder of the file and those of `search_path`, and from
     nowhere else.
     """
     path = path_of("path", path)
     if on_problem not in ON_PROBLEM:
         raise wrong("on_problem", "'refuse' or 'report'", on_problem)
+    if base not in (None, "fixed", "floating"):
+        raise wrong("base", "'fixed' or 'floating'", base)
     folders = [path_of("search_path", folder) for folder in several("search_path", search_path)]
-    compiled = compile_document(read_document(path, folders))
+    compiled = compile_document(read_document(path, folders), base)
     problems, leavable = check(compiled)
     if on_problem == "refuse" and leavable:
         raise refused([*problems, *leavable], "" if problems else _HINT)

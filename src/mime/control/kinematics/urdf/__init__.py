@@ -35,9 +35,10 @@ def parse_urdf(
     simulated is listed in `tree.ignored`; what cannot be is refused with a `UrdfError`.
 
     `package_dirs`: where to look for `package://` meshes besides the folders above the file
-    (drawing only). `base`: "floating" lets the root fly freely, for which it needs mass and inertia;
-    a URDF itself says nothing of it, and None is "fixed". `allow_unphysical_inertia`: accept bodies that no mass distribution can have
-    (many published files hold some); they are then listed in `tree.ignored`.
+    (drawing only). `base`: "floating" lets the root fly freely, for which it needs mass and
+    inertia; a URDF itself says nothing of it, and None is "fixed". `allow_unphysical_inertia`:
+    accept bodies that no mass distribution can have (many published files hold some); they are then
+    listed in `tree.ignored`.
     """
     path = path_of("path", path)
     folders = [path_of("package_dirs", folder) for folder in several("package_dirs", package_dirs)]

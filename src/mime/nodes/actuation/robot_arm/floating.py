@@ -21,12 +21,7 @@ from mime.control.kinematics.floating import BASE, turning_of_hinges, with_base_
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.momentum import WholeBody, whole_body
 from mime.core.node import State, Values
-from mime.core.pose import (
-    quat_from_rotation_vector,
-    quat_multiply,
-    quat_normalize,
-    quat_rotate,
-)
+from mime.core.pose import quat_from_rotation_vector, quat_multiply, quat_normalize, quat_rotate
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import forces
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters

@@ -319,7 +319,9 @@ class RobotArmParameters(Node):
             if known(pose) and abs((norm := np.linalg.norm(np.asarray(pose)[3:])) - 1) > 1e-6:
                 message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
                 yield Problem((label,), message)
-        standing = known(self.base_pose_world) and np.array_equal(self.base_pose_world, IDENTITY_POSE)
+        standing = known(self.base_pose_world) and np.array_equal(
+            self.base_pose_world, IDENTITY_POSE
+        )
         if self.base == "floating" and not standing:
             message = "is that of a fixed base: one that floats has its pose in the state"
             hint = "Give base_position_world_m and base_orientation_world as initial_state"

@@ -123,7 +123,9 @@ class KinematicTree(Editable, eqx.Module):
     )
     """q0 at which that spring is relaxed; m of a slider."""
     gravity_m_per_s2: tuple[float, float, float] | None = eqx.field(static=True, default=None)
-    """In the root's axes, where the file says it (MJCF does, URDF does not)."""
+    """In the axes of the root, or of the world where the root floats, if the file says it (MJCF
+    does, URDF does not).
+    """
     actuators: tuple[Actuator, ...] = eqx.field(static=True, default=())
     keyframes: tuple[Keyframe, ...] = eqx.field(static=True, default=())
     root_body: RigidBody = NO_BODY

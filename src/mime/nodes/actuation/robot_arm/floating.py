@@ -21,6 +21,7 @@ from mime.control.kinematics.floating import BASE, turning_of_hinges, with_base_
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.momentum import WholeBody, whole_body
 from mime.core.node import State, Values
+from mime.core.parameters import with_fields
 from mime.core.pose import quat_from_rotation_vector, quat_multiply, quat_normalize, quat_rotate
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import forces
@@ -66,19 +67,15 @@ def on_fixed_base(arm: Any, state: State) -> Any:
     dry, servo = arm.coulomb_friction_n_m, arm.servo
     if servo is not None:
         servo = servo.with_free_joints(arm.tree, BASE)
-    changed = {
-        "base": "fixed",
-        "tree": with_base_joints(arm.tree),
-        "base_pose_world": pose,
-        "joint_friction_n_m_s": _padded(arm.joint_friction_n_m_s),
-        "coulomb_friction_n_m": None if dry is None else _padded(dry),
-        "elastic_joints": tuple(BASE + j for j in arm.elastic_joints),
-        "servo": servo,
-    }
-    same = object.__new__(type(arm))
-    for name, value in vars(arm).items():
-        object.__setattr__(same, name, changed.get(name, value))
-    return same
+    return with_fields(
+        arm,
+        tree=with_base_joints(arm.tree),
+        base_pose_world=pose,
+        joint_friction_n_m_s=_padded(arm.joint_friction_n_m_s),
+        coulomb_friction_n_m=None if dry is None else _padded(dry),
+        elastic_joints=tuple(BASE + j for j in arm.elastic_joints),
+        servo=servo,
+    )
 
 
 def joint_state(state: State) -> State:

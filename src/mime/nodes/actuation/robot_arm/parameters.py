@@ -90,7 +90,6 @@ class RobotArmParameters(Node):
     joint_model: str = option(choices=("sea", "inserted_body"))
     spring_integrator: str = option(choices=("midpoint", "backward_euler"))
     saturate_effort: bool = option()
-    base: str = option(choices=("fixed", "floating"))
     wrench_frames: tuple[str, ...] = option()
     """Links or named frames at whose origins wrenches act: rows of an input of their own."""
     payload: Payload | None = effect(Payload, doc="a body that a link carries")
@@ -176,8 +175,7 @@ class RobotArmParameters(Node):
             else parse_robot(urdf_path, base=base, on_problem=on_problem)
         )
         tree, found = edited(tree, subtree, attach, lock, frames)
-        base = tree.base if base is None else base
-        found += base_problems(tree, base)
+        found += [] if base is None else base_problems(tree, base)
         if found:  # names of links and joints are not known
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
 
@@ -230,6 +228,7 @@ class RobotArmParameters(Node):
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
         if found:
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
+        tree = tree if base is None else tree.with_base(base)
         leaves = {"joint_limits": limits, "rotor_inertia": rotor, "gear_ratio": gear}
         for leaf, value in leaves.items():
             if value is not None:
@@ -263,9 +262,14 @@ class RobotArmParameters(Node):
         self.joint_limits, self.integrator = joint_limits, integrator
         self.stop_restitution = stop_restitution
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
-        self.saturate_effort, self.base = saturate_effort, base
+        self.saturate_effort = saturate_effort
         self.wrench_frames = tuple(wrench_frames)
         self.payload, self.servo = payload, servo
+
+    @property
+    def base(self) -> str:
+        """Whether the root is "fixed" or "floating"."""
+        return self.tree.base
 
     @property
     def loaded_tree(self) -> KinematicTree:
@@ -333,6 +337,7 @@ class RobotArmParameters(Node):
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
         yield from (problem.inside("tree") for problem in tree_problems(tree))
+        yield from base_problems(tree, self.base)
         if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
             message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
             message += " found over the default's step"

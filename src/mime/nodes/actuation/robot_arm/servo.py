@@ -19,7 +19,7 @@ from jaxtyping import Array
 from mime.control.kinematics import KinematicTree, gravity_vector
 from mime.control.servo_lines import ServoLaw
 from mime.core.node import Values
-from mime.core.parameters import Effect
+from mime.core.parameters import Effect, with_fields
 from mime.core.problem import Problem
 from mime.core.spec import Input, option, parameter
 
@@ -76,18 +76,15 @@ class Servo(Effect):
         none = np.full(tree.num_joints, np.inf)
         T = none if not self.limit_torque else tree.effort_limits if T is None else T
         V = none if not self.limit_speed else tree.velocity_limits if V is None else V
-        changed = {
-            "kp": padded(self.kp, 0.0),
-            "kd": padded(self.kd, 0.0),
-            "torque_limits_n_m": padded(T, 0.0),
-            "velocity_limits_rad_per_s": padded(V, np.inf),
-            "limit_torque": True,
-            "limit_speed": True,
-        }
-        same = object.__new__(type(self))
-        for name, value in vars(self).items():
-            object.__setattr__(same, name, changed.get(name, value))
-        return same
+        return with_fields(
+            self,
+            kp=padded(self.kp, 0.0),
+            kd=padded(self.kd, 0.0),
+            torque_limits_n_m=padded(T, 0.0),
+            velocity_limits_rad_per_s=padded(V, np.inf),
+            limit_torque=True,
+            limit_speed=True,
+        )
 
     def limits(self, tree: KinematicTree, dtype: Any) -> tuple[Array, Array]:
         """T and V (N,), infinite where there is none."""

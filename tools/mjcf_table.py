@@ -24,7 +24,7 @@ def ours(file):
     """Whether the file loads, and what is said of it."""
     try:
         tree = parse_mjcf(file)
-        return "exactly", f"{tree.num_joints} joints"
+        return "exactly", _joints(tree)
     except MjcfError:
         pass
     try:
@@ -33,7 +33,12 @@ def ours(file):
         words = [finding.what for finding in error.findings]
         return "refused", _brief(dict.fromkeys(words))
     words = sorted(tree.ignored, key=lambda note: "is not simulated" in note)  # sensors last
-    return "with a report", f"{tree.num_joints} joints; {_brief(dict.fromkeys(words))}"
+    return "with a report", f"{_joints(tree)}; {_brief(dict.fromkeys(words))}"
+
+
+def _joints(tree):
+    floats = " on a floating base" if tree.base == "floating" else ""
+    return f"{tree.num_joints} joints{floats}"
 
 
 def _brief(words):

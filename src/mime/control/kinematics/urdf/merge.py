@@ -58,7 +58,7 @@ def build_tree(
     if not bodies and base == "fixed":
         raise robot.error(
             f"{len(links)} links and no moving joint, so there is nothing to simulate. "
-            "Add a joint that moves, or pass base='floating'."
+            "Add a joint that moves, or let the base float."
         )
     for body in bodies:
         _weigh(body)

@@ -297,6 +297,8 @@ def test_a_body_without_joints_floats_too(hull):
     run_of_hull = graph.compile().run(steps=100, initial_state=start)["hull"]
     assert run_of_hull["joint_angles"].shape == (100, 0)
     assert run_of_hull["base_position_world_m"].shape == (100, 3)
+    locked = hull.attach(hull, "hull", (1, 0, 0, 1, 0, 0, 0), "second_")
+    assert float(locked.root_body.mass) == 10.0
     with pytest.raises(kin.UrdfError, match=r"no moving joint.*let the base float"):
         parse_urdf(hull.source)
 
@@ -334,6 +336,13 @@ def test_what_cannot_float_is_refused(tree, tmp_path):
     for parse in (parse_urdf, parse_mjcf, parse_robot):
         with pytest.raises((TypeError, ValueError), match="'fixed' or 'floating'"):
             parse(tmp_path / "light.urdf", base="flying")
+    with pytest.raises(InputError, match="no joint is left that moves"):
+        tree.with_base("fixed").lock(turn=0.1, reach=0.1)
+    still = tree.lock(turn=0.1, reach=0.1)
+    assert still.num_joints == 0
+    assert float(still.root_body.mass) == pytest.approx(7.2)
+    with pytest.raises(InputError, match="on a fixed base nothing does"):
+        still.with_base("fixed")
     assert arm_of(tree, base="fixed").base == "fixed"
     assert tree.subtree("arm").base == "fixed"
     assert "base_twist_world" not in arm_of(tree, base="fixed").state_spec()

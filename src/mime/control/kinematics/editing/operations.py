@@ -65,7 +65,7 @@ def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
             if not lower <= float(position) <= upper:
                 message = f"must be from {lower:g} to {upper:g}, the joint's limits"
                 found.append(Problem((joint,), f"{message}; got {float(position):g}"))
-    if not found and set(positions) >= set(tree.joint_names):
+    if not found and tree.base == "fixed" and set(positions) >= set(tree.joint_names):
         found = [Problem((), "no joint is left that moves", "Leave one of them free")]
     if found:
         raise refused(tree, found)

@@ -9,8 +9,8 @@ ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
     version="1.5.0",
     stability="experimental",
-    summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, driven "
-    "by joint torques.",
+    summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, "
+    "driven by joint torques.",
     equations=(
         r"M(q)\,\ddot q + c(q,\dot q) + g(q) = \tau_\mathrm{eff} + \sum_i J_i^\top F_i",
         r"\tau_\mathrm{eff} = \tau_\mathrm{cmd} - f\,\dot q - \tau_c\,\mathrm{sign}(\dot q)",
@@ -38,8 +38,8 @@ ROBOT_ARM_META = NodeMeta(
     ),
     assumptions=(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
-        "A fixed base stands at base_pose_world. A floating one is a rigid body that nothing touches: "
-        "its pose and twist are states, and it has mass and inertia.",
+        "A fixed base stands at base_pose_world. A floating one is a rigid body that nothing "
+        "touches: its pose and twist are states, and it has mass and inertia.",
         "Uniform gravity, given in world axes and rotated into the base.",
         "External wrenches are in world axes, at each link's own <inertial> origin or the tool.",
         "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
@@ -60,8 +60,8 @@ ROBOT_ARM_META = NodeMeta(
         "In a step in which servos give way to a joint at its speed limit, dry friction stays what "
         "it was before they did.",
         "Closed kinematic loops are refused.",
-        "With a floating base a joint that is clipped at its stop moves the links by up to a step's "
-        "way; momentum follows with the default integrator, and not with those of higher order.",
+        "With a floating base a joint that is clipped at its stop moves its links by up to a "
+        "step's way; integrators of higher order let momentum jump by that, the default does not.",
         "Sticking joints are found by 30 sweeps of coordinate descent; a strongly coupled arm may "
         "need a smaller step for the set to settle.",
     ),

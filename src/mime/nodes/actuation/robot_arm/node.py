@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from mime._text import quoted
+from mime.control.base_frame import to_base
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
     forward_dynamics,
@@ -121,12 +122,17 @@ class RobotArmNode(RobotArmParameters):
     def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
         """The arm at rest, its springs wound up by its weight: x = -g(q) / k.
 
-        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight.
+        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight, and a
+        base that floats is taken to be held where it starts.
         """
         q = jnp.asarray(joint_angles, jnp.result_type(float))
         state = self.initial_state() | {"joint_angles": q}
         if self.elastic_joints:
-            g = jnp.asarray(gravity_vector(self.loaded_tree, q, forces.gravity_base(self)))
+            pose = self.base_pose_world
+            if self.base == "floating":
+                pose = np.array(self.tree.base_start_pose_world)
+            gravity = to_base(pose, self.gravity_world)
+            g = jnp.asarray(gravity_vector(self.loaded_tree, q, gravity))
             g = g - forces.spring_torques(self.tree, q)
             k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
             state["joint_deflections"] = -only(g, self.elastic_joints) / k

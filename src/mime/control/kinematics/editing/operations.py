@@ -137,7 +137,9 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
     frames = zip(other.frame_link_idxs, other.frame_offsets, strict=True)
     joined = dataclasses.replace(
         tree,
-        joint_frames=stacked([*tree.joint_frames, *(place(p, X) for p, X in parents)]),
+        joint_frames=stacked(
+            [*tree.joint_frames, *(place(p, X) for p, X in parents)], tree.joint_frames
+        ),
         **{name: both(name) for name in (*_OF_LINKS, *OF_JOINTS)},
         frame_offsets=stacked([*tree.frame_offsets, *(place(k, X) for k, X in frames)]),
         **{name: named(name) for name in _NAMES},

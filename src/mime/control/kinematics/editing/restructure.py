@@ -61,24 +61,21 @@ def restructured(
     origins = tree.inertial_origins
     names = [name for name, _, _ in frames]
 
-    def rows(name: str, entries: Sequence[Any]) -> Any:
-        return stacked(entries) if entries else getattr(tree, name)[:0]
-
     def at_links(name: str) -> Any:
         return tuple(getattr(tree, name)[link] for link in moving)
 
     return dataclasses.replace(
         tree,
-        joint_frames=rows("joint_frames", joint_frames),
+        joint_frames=stacked(joint_frames, tree.joint_frames),
         joint_axes_local=tree.joint_axes_local[links],
         mimic_multiplier=tree.mimic_multiplier[links],
         mimic_offset=tree.mimic_offset[links],
-        masses=rows("masses", [bodies[link].mass for link in moving]),
-        coms=rows("coms", coms),
-        inertial_shifts=rows(
-            "inertial_shifts", [origins[k] - c for k, c in zip(moving, coms, strict=True)]
+        masses=stacked([bodies[link].mass for link in moving], tree.masses),
+        coms=stacked(coms, tree.coms),
+        inertial_shifts=stacked(
+            [origins[k] - c for k, c in zip(moving, coms, strict=True)], tree.coms
         ),
-        inertias=rows("inertias", [bodies[link].inertia for link in moving]),
+        inertias=stacked([bodies[link].inertia for link in moving], tree.inertias),
         **{name: getattr(tree, name)[joints] for name in OF_JOINTS},
         **of_coordinates(tree, coordinates),
         frame_offsets=stacked([offset for _, _, offset in frames]),

@@ -48,16 +48,25 @@ def verdict(file: Path) -> Verdict:
     """MIME's word on a file: first without mending, then with."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MuJoCo's, on files that are old
-        try:
-            return Verdict("exactly", f"{parse_robot(file).num_joints} joints")
-        except RobotFileError as error:
-            refusal = error
-        try:
-            tree = parse_robot(file, on_problem="report")
-        except RobotFileError as error:
-            return Verdict("refused", _brief(finding.what for finding in error.findings))
-    words = _brief(finding.words for finding in refusal.findings)
-    return Verdict("with a report", f"{tree.num_joints} joints; {words}")
+        for base in (None, "floating") if file.suffix == ".urdf" else (None,):
+            try:
+                return Verdict("exactly", _joints(parse_robot(file, base=base)))
+            except RobotFileError as error:
+                refusal = error
+            try:
+                tree = parse_robot(file, base=base, on_problem="report")
+            except RobotFileError as error:
+                refusals = error.findings
+                if "no moving joint" in str(error):
+                    continue  # unless the base floats
+                break
+            words = _brief(finding.words for finding in refusal.findings)
+            return Verdict("with a report", f"{_joints(tree)}; {words}")
+    return Verdict("refused", _brief(finding.what for finding in refusals))
+
+
+def _joints(tree) -> str:
+    return f"{tree.num_joints} joints" + " on a floating base" * (tree.base == "floating")
 
 
 def _brief(words) -> str:

@@ -115,7 +115,7 @@ TWO = '<worldbody><body name="b"><joint name="k"/><geom size="0.1" contype="0"/>
 REFUSED = {
     '<worldbody><body name="b"><joint type="ball"/><geom size="1"/></body></worldbody>': "a ball",
     '<worldbody><body name="b"><freejoint/><geom size="1"/></body></worldbody>': (
-        "a base that floats is not simulated yet. Delete the joint"
+        "'j' moves beside the body that flies freely"
     ),
     '<worldbody><body><freejoint/><geom size="1"/></body><body><freejoint/><geom size="1"/></body>'
     "</worldbody>": "one of 2 bodies that fly freely",

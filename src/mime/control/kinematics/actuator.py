@@ -67,6 +67,10 @@ class Keyframe(NamedTuple):
     joint_velocities: tuple[float, ...]
     controls: tuple[float, ...]
     """In the order of `tree.actuators`."""
+    base_pose_world: tuple[float, ...] = ()
+    """[x y z qw qx qy qz] of a base that floats; empty where the base is fixed."""
+    base_twist_world: tuple[float, ...] = ()
+    """Its [v; w] at its origin, in world axes."""
 
 
 def actuator_torques(

@@ -91,3 +91,10 @@ def checked_choice(on_problem: str) -> str:
     if on_problem not in ON_PROBLEM:
         raise wrong("on_problem", "'refuse' or 'report'", on_problem)
     return on_problem
+
+
+def checked_base(base: str | None) -> str | None:
+    """`base`, which is one of two words, or None where the file says it."""
+    if base not in (None, "fixed", "floating"):
+        raise wrong("base", "'fixed' or 'floating'", base)
+    return base

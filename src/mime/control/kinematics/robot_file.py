@@ -18,6 +18,7 @@ _FIRST_BYTES = 2**16
 def parse_robot(
     path: str | os.PathLike,
     *,
+    base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
@@ -27,14 +28,16 @@ def parse_robot(
 
     `on_problem="refuse"`: what cannot be simulated as it is written is refused. `"report"`: what
     can be mended or left out is, and `tree.report` lists it.
+
+    `base`: "fixed" or "floating"; None is what the file says, an MJCF by a free joint.
     """
     file = path_of("path", path)
     checked_choice(on_problem)
     if file.suffix.lower() == SUFFIX:
-        return parse_xacro(file, on_problem=on_problem, search_path=search_path)
+        return parse_xacro(file, base=base, on_problem=on_problem, search_path=search_path)
     if _root_tag(file) == "mujoco":
-        return parse_mjcf(file, on_problem=on_problem, search_path=search_path)
-    return parse_urdf(file, on_problem=on_problem, search_path=search_path)
+        return parse_mjcf(file, base=base, on_problem=on_problem, search_path=search_path)
+    return parse_urdf(file, base=base, on_problem=on_problem, search_path=search_path)
 
 
 def _root_tag(file: Path) -> str:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 
 from mime.control.kinematics.packages import Packages
-from mime.control.kinematics.report import Findings, checked_choice
+from mime.control.kinematics.report import Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf.elements import (
     read_joint,
@@ -24,6 +24,7 @@ __all__ = ["UrdfError", "parse_urdf"]
 def parse_urdf(
     path: str | os.PathLike,
     *,
+    base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
@@ -37,17 +38,23 @@ def parse_urdf(
     are swapped are put right, ... (docs/robot_files.md has them all), and `tree.report` lists each
     with file and line. What has no safe mending stays refused.
 
+    `base`: "floating" lets the root fly freely, for which it needs mass and inertia; a URDF itself
+    says nothing of it, and None is "fixed".
+
     `search_path`: where to look for the packages of `package://` meshes, before ROS_PACKAGE_PATH
     and the folders above the file (for drawing only).
     """
     path = path_of("path", path)
     checked_choice(on_problem)
+    checked_base(base)
     packages = Packages.of(path, search_path)
     found = Findings()
-    return tree_of(read_xml(path, found), packages, found, on_problem)
+    return tree_of(read_xml(path, found), packages, found, on_problem, base)
 
 
-def tree_of(robot: Element, packages: Packages, found: Findings, on_problem: str) -> KinematicTree:
+def tree_of(
+    robot: Element, packages: Packages, found: Findings, on_problem: str, base: str | None
+) -> KinematicTree:
     """The tree of a <robot>; `found` has what was mended to read it."""
     if robot.tag != "robot":
         raise robot.error(
@@ -69,7 +76,7 @@ def tree_of(robot: Element, packages: Packages, found: Findings, on_problem: str
         read_limits(joint, found)
     read_transmissions(robot.findall("transmission"), joints, found)
     visuals = read_visuals(robot, packages, found)
-    return build_tree(robot, links, joints, visuals, found, on_problem)
+    return build_tree(robot, links, joints, visuals, found, on_problem, base or "fixed")
 
 
 def _by_name(items: list) -> dict:

@@ -1,11 +1,13 @@
 """Builds a `KinematicTree` of URDF records: sorts it, merges fixed links and checks the bodies."""
 
+import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mime._text import quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
+from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
 from mime.control.kinematics.poses import moved, without_rounding
 from mime.control.kinematics.report import Finding, Findings
@@ -45,6 +47,7 @@ def build_tree(
     visuals: tuple[Visual, ...],
     found: Findings,
     on_problem: str,
+    base: str = "fixed",
 ) -> KinematicTree:
     """The tree of moving bodies, checked; `found` becomes its `report`, or is refused."""
     root = _check_topology(robot, links, joints)
@@ -53,11 +56,11 @@ def build_tree(
     if held := _hold_what_moves_no_mass(bodies, masters):
         found.mended += held
         bodies, frames = _merge(root, links, joints)
-    if not bodies:
+    if not bodies and base == "fixed":
         found.settled(on_problem, robot.refusal)  # what was held is told first
         raise robot.error(
             f"{len(links)} links and no moving joint, so there is nothing to simulate. "
-            "Add a joint that moves."
+            "Add a joint that moves, or let the base float."
         )
     found.mended += [finding for body in bodies for finding in body.mended]
     coordinates = [body.joint for body in bodies if body.joint.mimics is None]
@@ -65,19 +68,25 @@ def build_tree(
     for body in bodies:
         if body.joint.mimics is not None:
             found.left_out += _share_with_master(body.joint, *masters[body.joint.name])
+    root_body = _root_body(links, frames)
+    if base == "floating":  # a base that is held does not show its inertia
+        still = [links[name] for name, (link_idx, _) in frames.items() if link_idx < 0]
+        inertia, mended = _physical(root_body.inertia, float(root_body.mass), still)
+        root_body = dataclasses.replace(root_body, inertia=inertia)
+        found.mended += mended
     report = found.settled(on_problem, robot.refusal)
-    return KinematicTree(
-        joint_frames=np.array([body.joint_frame for body in bodies]),
-        joint_axes_local=np.array([body.joint.axis for body in bodies]),
+    tree = KinematicTree(
+        joint_frames=np.array([body.joint_frame for body in bodies]).reshape(-1, 4, 4),
+        joint_axes_local=np.array([body.joint.axis for body in bodies]).reshape(-1, 3),
         mimic_multiplier=np.array([masters[body.joint.name][1] for body in bodies]),
         mimic_offset=np.array([masters[body.joint.name][2] for body in bodies]),
         masses=np.array([body.mass for body in bodies]),
-        coms=np.array([body.com for body in bodies]),
-        inertial_shifts=np.array([body.inertial_shift for body in bodies]),
-        inertias=np.array([body.inertia for body in bodies]),
+        coms=np.array([body.com for body in bodies]).reshape(-1, 3),
+        inertial_shifts=np.array([body.inertial_shift for body in bodies]).reshape(-1, 3),
+        inertias=np.array([body.inertia for body in bodies]).reshape(-1, 3, 3),
         joint_friction=np.array([j.damping for j in coordinates]),
         joint_coulomb_friction=np.array([j.friction for j in coordinates]),
-        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]),
+        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]).reshape(-1, 2),
         effort_limits=np.array([j.effort for j in coordinates]),
         velocity_limits=np.array([j.velocity for j in coordinates]),
         gear_ratio=np.array([j.gear_ratio for j in coordinates]),
@@ -96,8 +105,12 @@ def build_tree(
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
         report=report,
-        root_body=_root_body(links, frames),
+        root_body=root_body,
+        base=base,
     )
+    for problem in base_problems(tree, base):
+        raise links[root].element.error(f"base {problem.message}. {problem.hint}.")
+    return tree
 
 
 def _check_topology(
@@ -204,20 +217,25 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
 
 def _make_physical(body: Body) -> None:
     """Mends an inertia that no distribution of mass has; says so."""
-    if is_physical(body.inertia, body.mass):
-        return
-    mended = nearest_physical_inertia(body.inertia)
-    was, now = (_moments(inertia) for inertia in (body.inertia, mended))
-    body.inertia = mended
-    merged = f"(with {quoted(link.name for link, _ in body.parts[1:])}) "
+    links = [link for link, _ in body.parts]
+    body.inertia, body.mended = _physical(body.inertia, body.mass, links)
+
+
+def _physical(
+    inertia: np.ndarray, mass: float, links: list[UrdfLink]
+) -> tuple[np.ndarray, list[Finding]]:
+    """The inertia of links that are fixed to the first of them, or the nearest physical one."""
+    if is_physical(inertia, mass):
+        return inertia, []
+    mended = nearest_physical_inertia(inertia)
+    merged = f"(with {quoted(link.name for link in links[1:])}) "
     words = (
-        f"{merged if body.parts[1:] else ''}has principal moments of inertia {was} kg·m²; expected "
-        "none below 0 and the largest at most the sum of the other two"
+        f"{merged if links[1:] else ''}has principal moments of inertia {_moments(inertia)} kg·m²; "
+        "expected none below 0 and the largest at most the sum of the other two"
     )
-    element = body.parts[0][0].element
-    inertia = element.find("inertial/inertia")
-    how = f"the nearest physical ones are taken: {now} kg·m²"
-    body.mended.append(element.finding(words, how, inertia))
+    how = f"the nearest physical ones are taken: {_moments(mended)} kg·m²"
+    element = links[0].element
+    return mended, [element.finding(words, how, element.find("inertial/inertia"))]
 
 
 def _moments(inertia: np.ndarray) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from mime._text import brief, shortened
 from mime.control.kinematics.packages import Packages
-from mime.control.kinematics.report import Finding, Findings, checked_choice
+from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import UrdfError, tree_of
 from mime.control.kinematics.urdf.xml import parsed_xml
@@ -36,6 +36,7 @@ def parse_xacro(
     path: str | os.PathLike,
     *,
     arguments: Mapping[str, Any] | None = None,
+    base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
@@ -46,11 +47,12 @@ def parse_xacro(
     """
     path = path_of("path", path)
     checked_choice(on_problem)
+    checked_base(base)
     packages = Packages.of(path, search_path)
     found = Findings()
     text = _expanded(path, arguments, packages, found)
     robot = parsed_xml(text.encode(), Path(f"{path} (expanded)"), found)
-    tree = tree_of(robot, packages, found, on_problem)
+    tree = tree_of(robot, packages, found, on_problem, base)
     return dataclasses.replace(tree, source=str(path))
 
 

@@ -204,20 +204,25 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
 
 def _make_physical(body: Body) -> None:
     """Mends an inertia that no distribution of mass has; says so."""
-    if is_physical(body.inertia, body.mass):
-        return
-    mended = nearest_physical_inertia(body.inertia)
-    was, now = (_moments(inertia) for inertia in (body.inertia, mended))
-    body.inertia = mended
-    merged = f"(with {quoted(link.name for link, _ in body.parts[1:])}) "
+    links = [link for link, _ in body.parts]
+    body.inertia, body.mended = _physical(body.inertia, body.mass, links)
+
+
+def _physical(
+    inertia: np.ndarray, mass: float, links: list[UrdfLink]
+) -> tuple[np.ndarray, list[Finding]]:
+    """The inertia of links that are fixed to the first of them, or the nearest physical one."""
+    if is_physical(inertia, mass):
+        return inertia, []
+    mended = nearest_physical_inertia(inertia)
+    merged = f"(with {quoted(link.name for link in links[1:])}) "
     words = (
-        f"{merged if body.parts[1:] else ''}has principal moments of inertia {was} kg·m²; expected "
-        "none below 0 and the largest at most the sum of the other two"
+        f"{merged if links[1:] else ''}has principal moments of inertia {_moments(inertia)} kg·m²; "
+        "expected none below 0 and the largest at most the sum of the other two"
     )
-    element = body.parts[0][0].element
-    inertia = element.find("inertial/inertia")
-    how = f"the nearest physical ones are taken: {now} kg·m²"
-    body.mended.append(element.finding(words, how, inertia))
+    how = f"the nearest physical ones are taken: {_moments(mended)} kg·m²"
+    element = links[0].element
+    return mended, [element.finding(words, how, element.find("inertial/inertia"))]
 
 
 def _moments(inertia: np.ndarray) -> str:

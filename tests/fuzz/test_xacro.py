@@ -29,6 +29,7 @@ ATTACKS += [
 ]
 VALUES = ["nan", "1e308", "-1", "", "0", "x" * 500, "1 2", "ä", "${", "$(", "${1/0}", "$(arg gone)"]
 VALUES += ["${k", "${'a' * 10**11}", "${k + }", "$(find gone)/x", "*", "gone*.xacro", "l0", "base"]
+GENTLE = ["0.5", "1", "3", "${2 * pi}", "0.1 0 0", "other", "${k}", "prismatic", "continuous"]
 NAMES = ["link", "joint", "xacro:if", "xacro:unless", "xacro:include", "xacro:gone", "xacro:chain"]
 NAMES += ["xacro:property", "xacro:insert_block", "xacro:call", "origin", "foo"]
 TAG = re.compile(r"<(/?)([\w:]+)([^<>]*)>")
@@ -37,10 +38,13 @@ ENTITY = '<!DOCTYPE robot [<!ENTITY a SYSTEM "../secret.yaml">]>'
 
 def spoilt(draw: random.Random, text: str) -> str:
     """The text with one thing wrong: a value, a tag, a missing piece, letters."""
-    kind = draw.choice(("value", "value", "value", "attack", "tag", "cut", "letters", "entity"))
-    if kind in ("value", "attack"):
+    kind = draw.choice(
+        ("value", "gentle", "gentle", "gentle", "attack", "tag", "cut", "letters", "entity")
+    )
+    values = {"value": VALUES, "gentle": GENTLE, "attack": ATTACKS}
+    if kind in values:
         places = list(re.finditer(r'="([^"]*)"', text))
-        value = draw.choice(ATTACKS if kind == "attack" else VALUES).replace('"', "'")
+        value = draw.choice(values[kind]).replace('"', "'")
         place = draw.choice(places)
         return f"{text[: place.start(1)]}{value}{text[place.end(1) :]}"
     if kind == "tag":

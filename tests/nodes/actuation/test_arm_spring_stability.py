@@ -63,8 +63,8 @@ def test_the_named_step_is_where_the_arm_begins_to_shake(tree, options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         arm = RobotArmNode("arm", 0.98 * longest, tree, "fore", **options)
-    assert growth(arm, 0.99 * longest) < 1 + 1e-9  # named with three digits
-    assert growth(arm, 1.01 * longest) > 1 + 1e-6
+    assert growth(arm, 0.99 * longest) < 1 + 1e-5  # named with three digits
+    assert growth(arm, 1.01 * longest) > 1 + 1e-5
 
 
 def test_it_names_the_joint_whose_spring_it_is(tmp_path):
@@ -73,6 +73,24 @@ def test_it_names_the_joint_whose_spring_it_is(tmp_path):
         file.write_text(ARM.format(*stiffness))
         with pytest.warns(StabilityWarning, match=f"joint '{joint}' is too stiff"):
             RobotArmNode("arm", 0.05, parse_mjcf(file), "fore")
+
+
+def test_a_slow_growth_is_told_as_one(tmp_path):
+    """Beside an elastic joint without damping; the arm's own step says how slow."""
+    (tmp_path / "arm.xml").write_text(ARM.format(1e3, 0.0).replace('damping="0.3"', ""))
+    with pytest.warns(StabilityWarning, match="times as much a second later") as caught:
+        arm = RobotArmNode(
+            "arm",
+            1e-3,
+            parse_mjcf(tmp_path / "arm.xml"),
+            "fore",
+            rotor_inertia_kg_m2={"shoulder": 1.0},
+            joint_stiffness_n_m_per_rad={"shoulder": 60.0},
+        )
+    told = float(str(caught[0].message).split(", and ")[1].split(" times")[0])
+    assert told == pytest.approx(growth(arm, 1e-3) ** 1000, rel=5e-3)  # three digits
+    assert 1.01 < told < 10
+    assert "spring_integrator 'backward_euler'" in str(caught[0].message)
 
 
 @pytest.mark.parametrize("stiffness", [(0.0, 0.0), (20.0, 5.0)])

@@ -25,9 +25,9 @@ from mime.core.problem import StabilityWarning
 from mime.nodes.actuation.robot_arm.elastic import rigid_joints, without_rotors
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 
-_GROWTH = 1e-6
-"""Of an amplitude in a step. Less is rounding: a joint that nothing holds has the eigenvalue 1
-twice, which is computed to the root of the precision.
+_GROWTH = 1e-5
+"""Of an amplitude in a step, 1 % a second at 1 ms. Less is no reason to warn, or rounding: a joint
+that nothing holds has the eigenvalue 1 twice, which is computed to the root of the precision.
 """
 _HALVINGS = 40
 
@@ -133,11 +133,12 @@ def spring_warnings(arm: RobotArmParameters) -> Iterator[Warning]:
     if growth <= 1 + _GROWTH:
         return
     longest = min(step.longest(dt) for step in steps)
+    a_second = np.exp(min(np.log(growth) / dt, 99.0))
     advice = f"Take at most {longest:.3g} s, or a softer spring"
     if elastic and arm.spring_integrator == "midpoint":
         advice += ", or spring_integrator 'backward_euler'"
     yield StabilityWarning(
         f"{arm.label}: the spring of {float(k[j]):g} N·m/rad beside joint "
-        f"{arm.tree.joint_names[j]!r} is too stiff for a timestep of {dt:g} s: the arm would shake "
-        f"with growing amplitude. {advice}."
+        f"{arm.tree.joint_names[j]!r} is too stiff for a timestep of {dt:g} s: the arm would "
+        f"shake, and {a_second:.3g} times as much a second later. {advice}."
     )

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 import mime
-from mime import Trajectory, model_path
+from mime import Trajectory, load_scenario, model_path
 from mime.cli import main
+from mime.scenarios.bundled import bundled_scenarios
 from motor_scenario import motor_scenario
 
 MOTOR = motor_scenario(
@@ -175,6 +178,14 @@ MISTAKES = {
         ["graph", "motor.toml", "--out", "no/graph.svg"],
         "cannot write no/graph.svg",
     ),
+    "scenario over a file": (
+        ["new-scenario", "--from", "motor_step", "motor.toml"],
+        "motor.toml: already there, and not overwritten",
+    ),
+    "scenario below a file": (
+        ["new-scenario", "--from", "motor_step", "motor.toml/mine.toml"],
+        "cannot write to motor.toml: File exists",
+    ),
     "name of a node": (["new-node", "3 springs"], "a node's name has letters, digits and _"),
 }
 
@@ -298,6 +309,7 @@ def test_completion_knows_the_commands(cli, shell):
     code, out, _ = cli("completion", shell)
     assert code == 0
     assert "new-node" in out
+    assert "geared_motor_voltage" in out
 
 
 def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):
@@ -308,6 +320,38 @@ def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):
     code, _, err = cli("new-node", "torsion-spring", "--out", "mine")
     assert code == 2
     assert "already there, and not overwritten" in err
+
+
+@pytest.mark.parametrize("name", bundled_scenarios())
+def test_a_bundled_scenario_copied_out_is_the_same_simulation(cli, tmp_path, name):
+    """With its robots too: the copies are found from any folder."""
+    assert cli("new-scenario", "--from", name, "mine/plain.toml")[0] == 0
+    plain = tmp_path / "mine" / "plain.toml"
+    assert plain.read_bytes() == bundled_scenarios()[name].read_bytes()
+    assert cli("new-scenario", "--from", name, "own/with_robot.toml", "--robots")[0] == 0
+    own = tmp_path / "own" / "with_robot.toml"
+    assert "model:" not in own.read_text()
+    assert len(list((tmp_path / "own").glob("*.urdf"))) == ("model:" in plain.read_text())
+    if name == "arm_3link_pd":
+        first, second = (load_scenario(file).simulation for file in (plain, own))
+        for a, b in zip(jax.tree.leaves(first.nodes), jax.tree.leaves(second.nodes), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_no_file_is_written_where_one_of_them_is_taken(cli, tmp_path):
+    (tmp_path / "planar_arm_3link.urdf").write_text("mine")
+    code, out, err = cli("new-scenario", "--from", "arm_3link_pd", "new.toml", "--robots")
+    assert (code, out) == (2, "")
+    assert err == "planar_arm_3link.urdf: already there, and not overwritten\n"
+    assert (tmp_path / "planar_arm_3link.urdf").read_text() == "mine"
+    assert not (tmp_path / "new.toml").exists()
+
+
+def test_the_name_of_no_bundled_scenario_is_answered_with_all_of_them(cli, tmp_path):
+    code, _, err = cli("new-scenario", "--from", "arm_3link", "new.toml")
+    assert code == 2
+    assert "arm_3link_pd" in err
+    assert not (tmp_path / "new.toml").exists()
 
 
 @pytest.mark.slow

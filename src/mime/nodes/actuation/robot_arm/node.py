@@ -1,5 +1,6 @@
 """MIME-NODE-102: an arm of rigid links, read from a URDF."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -28,6 +29,7 @@ from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrator
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
+from mime.nodes.actuation.robot_arm.stability import spring_warnings
 from mime.nodes.control.joint_controllers import goal_monitors
 
 
@@ -251,6 +253,9 @@ class RobotArmNode(RobotArmParameters):
         if self.joint_limits == "spring":
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found if self.servo is None else found | goal_monitors(tree)
+
+    def value_warnings(self) -> Iterator[Warning]:
+        yield from spring_warnings(self)
 
     def goal_inputs(self) -> dict[str, str]:
         return {} if self.servo is None else {"desired_joint_angles": "joint_angles"}

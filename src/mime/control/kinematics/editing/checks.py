@@ -86,9 +86,12 @@ def base_problems(tree: Any, base: Any) -> Iterator[Problem]:
         yield Problem(("base",), "no joint moves, so on a fixed base nothing does", "Let it float")
     if base == "fixed" or not known(body.mass, body.inertia):
         return
-    mass, moment = float(body.mass), float(np.linalg.eigvalsh(np.asarray(body.inertia))[0])
-    if not (mass > 0.0 and moment > 0.0):
-        message = f"'floating' needs a root with mass and inertia; {tree.root_link_name!r} has "
-        message += f"{mass:g} kg and a smallest moment of {moment:g} kg·m²"
+    mass, inertia = float(body.mass), np.asarray(body.inertia, float)
+    finite = np.isfinite(mass) and np.isfinite(inertia).all()
+    small, middle, large = np.linalg.eigvalsh(inertia) if finite else np.full(3, np.nan)
+    if not (mass > 0.0 and small > 0.0 and large <= (small + middle) * (1 + ROUNDING)):
+        message = "'floating' needs a root with a body's mass and inertia; "
+        message += f"{tree.root_link_name!r} has {mass:g} kg and principal moments "
+        message += f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²"
         hint = "Give the root link an <inertial>, or tree.with_payload(root, ...)"
         yield Problem(("base",), message, hint)

@@ -56,7 +56,7 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         frame_link_idxs=link_idxs,
         frame_offsets=offsets,
         visuals=read_visuals(compiled),
-        report=(*document.found.left_out, *findings, *notes),
+        report=(*document.found.left_out, *findings, *notes, *_beside(compiled)),
         spring_stiffness_n_m_per_rad=stiffness if springs else None,
         spring_reference_rad=relaxed if springs else None,
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
@@ -64,6 +64,14 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         keyframes=_keyframes(compiled, order),
         base_start_pose_world=_start(compiled, model.qpos0) or IDENTITY_POSE,
     )
+
+
+def _beside(compiled: Compiled) -> list[Finding]:
+    """What the world holds besides a base that floats; nothing of it moves."""
+    model = compiled.model
+    held = [b for b in range(1, model.nbody) if not model.body_parentid[b]]
+    words = "stands still beside the base that floats, and is left out"
+    return [compiled.element("bodies", b).finding(words) for b in held if b not in compiled.bodies]
 
 
 def _start(compiled: Compiled, qpos: np.ndarray) -> tuple[float, ...]:

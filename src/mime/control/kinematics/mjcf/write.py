@@ -328,13 +328,14 @@ def quaternion(R: np.ndarray) -> np.ndarray:
     return q / np.linalg.norm(q)
 
 
-def _free_velocity(key: Keyframe) -> tuple[float, ...]:
-    """qvel of a free joint: v in the world's axes, w in the body's."""
-    if not key.base_twist_world:
-        return ()
-    R = pose_matrix(np.zeros(3), np.array(key.base_pose_world[3:]))[:3, :3]
-    v, w = np.split(np.array(key.base_twist_world), 2)
-    return (*v.tolist(), *(R.T @ w).tolist())
+def _free_motion(tree: Any, key: Keyframe) -> tuple[Sequence[float], Sequence[float]]:
+    """qpos and qvel of a free joint, which has v in the world's axes and w in the body's."""
+    if tree.base == "fixed":
+        return (), ()
+    pose = key.base_pose_world or tree.base_start_pose_world
+    R = pose_matrix(np.zeros(3), np.array(pose[3:]))[:3, :3]
+    v, w = np.split(np.array(key.base_twist_world or (0.0,) * 6), 2)
+    return pose, [*v.tolist(), *(R.T @ w).tolist()]
 
 
 def _keyframes(xml: Xml, tree: Any, bodies: Mapping[int, list[Body]]) -> None:
@@ -356,11 +357,12 @@ def _keyframes(xml: Xml, tree: Any, bodies: Mapping[int, list[Body]]) -> None:
 
     xml.open("keyframe")
     for key in tree.keyframes:
+        pose, twist = _free_motion(tree, key)
         xml.tag(
             "key",
             name=key.name,
-            qpos=[*key.base_pose_world, *spread(key.joint_angles, True)],
-            qvel=[*_free_velocity(key), *spread(key.joint_velocities, False)],
+            qpos=[*pose, *spread(key.joint_angles, True)],
+            qvel=[*twist, *spread(key.joint_velocities, False)],
             ctrl=key.controls or None,
         )
     xml.close()

@@ -56,7 +56,7 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         frame_link_idxs=link_idxs,
         frame_offsets=offsets,
         visuals=read_visuals(compiled),
-        report=(*document.found.left_out, *findings, *notes, *_beside(compiled)),
+        report=(*document.found.left_out, *findings, *notes),
         spring_stiffness_n_m_per_rad=stiffness if springs else None,
         spring_reference_rad=relaxed if springs else None,
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
@@ -209,7 +209,7 @@ def _frames(
     for body in compiled.bodies:
         i = names.index(compiled.body_names[body])
         offsets[i] = offsets[i] @ shift(-_link_point(compiled, body))
-    notes = []
+    notes = _beside(compiled)
     for site, plain in enumerate(compiled.site_names):
         if int(model.site_bodyid[site]) not in compiled.bodies:
             continue

@@ -47,8 +47,8 @@ def brain_drawing(brain: Any) -> Drawing:
         "count": Value("moves"),
         "what": "route of the race",
     }
-    most = int(brain.state_spec()["route"].shape[0])
-    shapes.append(Walk(FLOOR, rgba=_ROUTE_RGBA, layer="route", start=start, most=most, **route))
+    route |= {"start": start, "most": rows * cols}
+    shapes.append(Walk(FLOOR, rgba=_ROUTE_RGBA, layer="route", **route))
     names = dict.fromkeys(["estimated_pose", "reference_pose"], PLANAR)
     return Drawing(frames, tuple(shapes), (), names, max(rows, cols) * size)
 

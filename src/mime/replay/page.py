@@ -15,20 +15,25 @@ from typing import Any
 from mime._files import write_atomically
 from mime.core.arguments import path as path_of
 from mime.replay.codec import Block
+from mime.running.drawing import Page
 
 _FRAME_HEIGHT = 560
 
 
-class Replay:
+class Replay(Page):
     """A page to watch: `save` it, `open` it in a browser, or let a notebook show it."""
 
     def __init__(self, title: str, make: Callable[[], tuple[Mapping[str, Any], Block]]):
         self.title = title
         self._make = make
 
-    @cached_property
+    @property
     def html(self) -> str:
         """The whole page. It loads nothing: one file is all of it."""
+        return self._html
+
+    @cached_property
+    def _html(self) -> str:
         return page_html(*self._make())
 
     def save(self, path: str | os.PathLike[str]) -> Path:

@@ -70,7 +70,7 @@ class Stage:
         flat = radius[2] < 0.2 * max(radius[:2])
         for name, c, r in zip("xyz", centre, radius):
             getattr(axes, f"set_{name}lim")(c - r, c + r)
-        axes.set_box_aspect(radius, zoom=1.3)
+        axes.set_box_aspect(radius, zoom=0.95 if radius[2] >= max(radius[:2]) else 1.25)
         axes.view_init(elev=60 if flat else 22, azim=-90 if flat else -52)
         axes.set_axis_off()
         axes.text2D(0.03, 0.03, f"t = {self.time[sample]:.2f} s", transform=axes.transAxes)

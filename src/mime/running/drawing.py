@@ -8,11 +8,12 @@ adds or replaces one by the entry point `mime.drawing`, named `Trajectory.replay
 
 import importlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 GROUP = "mime.drawing"
 _OWN = {
@@ -22,16 +23,19 @@ _OWN = {
 }
 
 
-class Page(Protocol):
+class Page(ABC):
     """A page to watch, as a value; a notebook shows it."""
 
     @property
+    @abstractmethod
     def html(self) -> str:
         """The whole page. It loads nothing: one file is all of it."""
 
+    @abstractmethod
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the page, whole or not at all."""
 
+    @abstractmethod
     def open(self) -> Path:
         """Write the page to a temporary file and show it in the browser."""
 

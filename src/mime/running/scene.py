@@ -90,13 +90,11 @@ def goal_fields(nodes: Mapping[str, Node], wiring: Wiring) -> dict[str, str]:
 
 def _add_goals(frames: list[Frame], shapes: list[Any], goals: Mapping[str, str]) -> None:
     """For each trail whose frame follows fields with goals, the trail that is wanted."""
-    by_name = {frame.name: frame for frame in frames}
+    chains: dict[str, tuple[Frame, ...]] = {WORLD: ()}
+    for frame in frames:  # parents come first
+        chains.setdefault(frame.name, (*chains[frame.parent], frame))
     for trail in [shape for shape in shapes if isinstance(shape, Trail)]:
-        chain = []
-        name = trail.frame
-        while name != WORLD:
-            chain.append(by_name[name])
-            name = by_name[name].parent
+        chain = chains[trail.frame]
         fields = {part.field for frame in chain for part in parts(frame) if isinstance(part, Value)}
         if not fields or not fields <= goals.keys():
             continue
@@ -110,7 +108,7 @@ def _add_goals(frames: list[Frame], shapes: list[Any], goals: Mapping[str, str])
                 return dataclasses.replace(part, name=name, parent=parent, shown=False)
             return part
 
-        frames += [changed(frame, towards) for frame in reversed(chain)]
+        frames += [changed(frame, towards) for frame in chain]
         style: dict[str, Any] = {
             "frame": f"{trail.frame} (wanted)",
             "rgba": _WANTED_RGBA,

@@ -71,7 +71,8 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph, whose edges may hold functions that do not travel."""
-        return vars(self) | {"program": None, "drawn": self.drawing}
+        seen = self.drawn if self.program is None else self.drawing
+        return vars(self) | {"program": None, "drawn": seen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -29,9 +29,10 @@ from mime.core.drawing import (
 )
 from mime.core.pose import IDENTITY_POSE
 
-BASE = "base"
-"""The frame of the root; no link is named so, as theirs begin with `LINK`."""
-LINK = "link/"
+LINK = "link:"
+"""Before the name of a moving link: its frame, at its joint. Plain names are the file's links."""
+BASE = "link:"
+"""The frame of the root; no link has an empty name."""
 _INERTIA_RGBA = (0.95, 0.6, 0.1, 0.45)
 _SUBSTITUTE_RGBA = (0.6, 0.6, 0.65, 1.0)
 _BONE_RGBA = (0.35, 0.4, 0.5, 1.0)

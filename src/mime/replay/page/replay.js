@@ -29,6 +29,9 @@ class Replay {
     document.title = scene.title;
     byId("title").textContent = scene.title;
     byId("about").textContent = scene.about || "";
+    const full = byId("full");
+    full.hidden = window.self === window.top || !document.fullscreenEnabled; // of use inside another page
+    full.addEventListener("click", () => document.documentElement.requestFullscreen());
     this.makeView(block);
     this.makeLayers();
     this.makeNotes();
@@ -127,7 +130,6 @@ class Replay {
       const name = item.shape.layer || "robot";
       if (!layers.has(name)) layers.set(name, []);
       layers.get(name).push(item);
-      item.object.visible = !item.shape.hidden;
     }
     layers.forEach((items, name) => {
       const on = !items[0].shape.hidden;
@@ -179,7 +181,8 @@ class Replay {
   makeNotes() {
     const list = byId("notes");
     for (const note of this.scene.notes || []) list.append(element("li", note));
-    list.hidden = !list.children.length;
+    byId("notes-box").hidden = !list.children.length;
+    byId("notes-box").open = list.children.length <= 3;
     const lines = byId("curves");
     for (const { shape } of this.built) {
       if (!shape.what || shape.hidden || !["trail", "line", "walk", "arrow", "twist"].includes(shape.kind)) continue;

@@ -30,6 +30,7 @@ export function buildShapes(scene, motion, block, ghost = null) {
     item.frame = shape.frame ? motion.index.get(shape.frame) : -1;
     item.pose = shape.pose ? poseMatrix(shape.pose) : null;
     item.object.matrixAutoUpdate = false;
+    item.object.visible = !shape.hidden;
     root.add(item.object);
     built.push(item);
   }

@@ -26,7 +26,7 @@ export JAX_PLATFORMS ?= cpu
 setup: .venv/.tests browser  ## the environment with all that the tests need
 
 browser:  ## Debian's Chromium for the tests of pages, where it may be installed and is not
-	@if [ -z "$$CHROME" ] && ! command -v chromium chromium-browser google-chrome >/dev/null; then \
+	@if [ -z "$$CHROME" ] && ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null || true; \
 		else echo "no browser: the tests of pages are skipped (install chromium, or set CHROME to one)"; fi; \

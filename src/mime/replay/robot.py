@@ -31,7 +31,10 @@ def robot_content(tree: KinematicTree, title: str = "") -> tuple[dict[str, Any],
     for data in shapes:
         if data["kind"] == "mesh":
             data["mesh"] = numbers[data.pop("path")]
-    left_out = [f"not simulated: {words}" for words in tree.ignored]
+    # A mesh that is missing is told with what is drawn in its place.
+    left_out = [
+        f"not simulated: {words}" for words in tree.ignored if "mesh not found" not in words
+    ]
     scene = {
         "title": title or tree.name,
         "about": f"{tree.num_joints} joints, {tree.num_links} moving links, {_total(tree):.4g} kg",

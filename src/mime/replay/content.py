@@ -52,9 +52,10 @@ class Recorded:
         self.run = run
         self.chosen = np.unique(np.linspace(0, count - 1, min(count, samples)).round().astype(int))
         batch = run.batch_size
-        if members is None and batch is not None:
-            members = np.unique(np.linspace(0, batch - 1, min(batch, MOST_MEMBERS)).round())
-        self.members = None if batch is None else [int(m) for m in members or ()]
+        self.members: list[int] | None = None
+        if batch is not None:
+            spread = np.linspace(0, batch - 1, min(batch, MOST_MEMBERS)).round().astype(int)
+            self.members = [int(m) for m in (spread if members is None else members)]
         self.notes: list[str] = []
         self._values: dict[str, np.ndarray | None] = {}
 

@@ -27,6 +27,7 @@ def digest() -> str:
 
 
 def main() -> None:
+    """Install, bundle, and write what the page needs."""
     with tempfile.TemporaryDirectory() as folder:
         wanted = [f"{name}@{version}" for name, version in {**PACKAGES, **BUNDLER}.items()]
         quiet = ["--no-package-lock", "--no-save", "--no-audit", "--no-fund", "--silent"]

@@ -25,7 +25,6 @@ from mime.core.drawing import (
 )
 from mime.core.node import Node
 from mime.core.pose import IDENTITY_POSE
-from mime.core.recorder import field_specs
 from mime.core.wiring import Edge, Wiring
 
 _WANTED_RGBA = (0.15, 0.35, 0.85, 1.0)
@@ -211,16 +210,18 @@ class _Sources:
 
     def __init__(self, name: str, nodes: Mapping[str, Node], wiring: Wiring):
         self.name, self.nodes, self.wiring = name, nodes, wiring
-        self.specs = field_specs(nodes[name])
-        node = nodes[name]
-        self.inputs = {*node.boundary_input_spec()} - {
-            *node.state_spec(),
-            *node.boundary_flux_spec(),
-        }
+        self._inputs = nodes[name].boundary_input_spec().keys()
+
+    def _is_input(self, field: str) -> bool:
+        """Whether a name is that of an input only: fluxes and states come first."""
+        node = self.nodes[self.name]
+        if field not in self._inputs or field in node.boundary_flux_spec():
+            return False
+        return field not in node.state_spec()
 
     def known(self, field: str) -> bool:
         """Whether a field changes at all."""
-        return field not in self.inputs or bool(self._fed(field))
+        return not self._is_input(field) or bool(self._fed(field))
 
     def _fed(self, field: str) -> list[Edge] | bool:
         edges = [e for e in self.wiring.edges_into(self.name) if e.target_field == field]
@@ -236,7 +237,7 @@ class _Sources:
 
     def _value(self, value: Value) -> Value | None:
         own = dataclasses.replace(value, field=f"{self.name}.{value.field}")
-        if value.field not in self.inputs:
+        if not self._is_input(value.field):
             return own
         fed = self._fed(value.field)
         if not fed:

@@ -216,12 +216,13 @@ def recorded_fields(
 def seen_fields(simulation: Simulation) -> list[str]:
     """The fields that a replay follows: they are recorded too, unless a sample is very large."""
     nodes = simulation.nodes
-    found = []
-    for name in scene(nodes, simulation.wiring).fields():
-        node, _, field = name.rpartition(".")
-        if math.prod(field_specs(nodes[node])[field].shape) <= _MOST_SEEN:
-            found.append(name)
-    return found
+    names = [name.rpartition(".")[::2] for name in scene(nodes, simulation.wiring).fields()]
+    specs = {node: field_specs(nodes[node]) for node in {node for node, _ in names}}
+    return [
+        f"{node}.{field}"
+        for node, field in names
+        if math.prod(specs[node][field].shape) <= _MOST_SEEN
+    ]
 
 
 class _Fields:

@@ -38,7 +38,7 @@ class Replay {
     if (scene.joints) this.makeSliders();
     else this.makeControls();
     this.plots = new Plots(byId("plots"), scene, this.motion, (t) => this.setTime(t));
-    this.plots.showAll();
+    byId("hint").hidden = !this.plots.items.length;
     const dark = matchMedia("(prefers-color-scheme: dark)");
     dark.addEventListener("change", () => this.themeChanged());
     this.themeChanged();
@@ -90,7 +90,7 @@ class Replay {
     const radius = Math.max(0.5 * box.getSize(new THREE.Vector3()).length(), 1e-3);
     const flat = box.max.z - box.min.z < 0.2 * radius;
     const from = flat ? new THREE.Vector3(0, -0.9, 2) : new THREE.Vector3(1.3, -1.7, 0.9);
-    const distance = (flat ? 2.5 : 2.9) * radius;
+    const distance = 2.5 * radius;
     this.camera.position.copy(centre).addScaledVector(from.normalize(), distance);
     this.camera.near = distance / 500;
     this.camera.far = distance * 50;

@@ -51,7 +51,7 @@ class Replay {
     this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
     place.append(this.renderer.domElement);
     this.world = new THREE.Scene();
-    this.camera = new THREE.PerspectiveCamera(40, 1, 0.001, 1000);
+    this.camera = new THREE.PerspectiveCamera(40 /* degrees, from top to bottom */, 1, 0.001, 1000);
     this.camera.up.set(0, 0, 1);
     this.controls = new OrbitControls(this.camera, this.renderer.domElement);
     this.controls.addEventListener("change", () => (this.dirty = true));
@@ -71,9 +71,9 @@ class Replay {
     this.axes = frameAxes(this.motion, 0.12 * this.scene.size);
     this.axes.forEach((item) => this.world.add(item.object));
     this.place();
+    this.resize();
     this.frameView();
     new ResizeObserver(() => this.resize()).observe(place);
-    this.resize();
     place.addEventListener("dblclick", () => this.frameView());
   }
 
@@ -90,7 +90,8 @@ class Replay {
     const radius = Math.max(0.5 * box.getSize(new THREE.Vector3()).length(), 1e-3);
     const flat = box.max.z - box.min.z < 0.2 * radius;
     const from = flat ? new THREE.Vector3(0, -0.9, 2) : new THREE.Vector3(1.3, -1.7, 0.9);
-    const distance = 2.5 * radius;
+    const half = Math.atan(Math.tan(Math.PI / 9) * Math.min(1, this.camera.aspect));
+    const distance = (0.95 * radius) / Math.sin(half);
     this.camera.position.copy(centre).addScaledVector(from.normalize(), distance);
     this.camera.near = distance / 500;
     this.camera.far = distance * 50;

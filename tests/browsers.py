@@ -51,7 +51,7 @@ def wait_for(place, condition, seconds=60):
 class Opened:
     """A page that was opened from a file, and all that it said and asked for."""
 
-    def __init__(self, browser, file, *, dark=False, size=(1200, 800)):
+    def __init__(self, browser, file, *, dark=False, size=(900, 600)):
         self.context = browser.new_context(
             viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if dark else "light"
         )

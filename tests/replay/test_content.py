@@ -17,6 +17,8 @@ from mime import (
     InputError,
     JointTrajectoryNode,
     MotorNode,
+    Node,
+    Output,
     RobotArmNode,
     Trajectory,
     Winding,
@@ -24,7 +26,7 @@ from mime import (
 )
 from mime.cli import main
 from mime.control.kinematics import frame_pose
-from mime.core.drawing import Drawing
+from mime.core.drawing import Drawing, Frame, Solid, Value
 from mime.core.pose import pose_to_matrix
 from mime.core.recorder import field_specs
 from mime.maze.generator import random_maze
@@ -36,7 +38,7 @@ from mime.replay.meshes import Meshes, read_mesh, thinned
 from mime.replay.motion import world_matrices
 from mime.replay.page import json_in_html
 from mime.replay.robot import mass_table, robot_content
-from mime.running.scene import scene
+from mime.running.scene import DrawingWarning, scene
 
 ROOT = Path(__file__).parents[2]
 MOTOR = {"r_ohm": 1.0, "l_henry": 1e-3, "damping_n_m_s": 1e-4}
@@ -106,6 +108,25 @@ def test_every_drawing_follows_fields_that_are_there_and_is_plain_data():
         assert Drawing.from_data(json.loads(json.dumps(drawing.to_data()))) == drawing, cls
         drawn += [cls.__name__] if drawing else []
     assert {"RobotArmNode", "MotorNode", "ElasticJointNode", "DifferentialDriveNode"} <= set(drawn)
+
+
+class Gadget(Node):
+    """Does nothing."""
+
+    def boundary_input_spec(self):
+        return {}
+
+    def boundary_flux_spec(self):
+        return {"tick": Output((), "s")}
+
+    def state_spec(self):
+        return {"tick": Output((), "s")}
+
+    def update(self, state, boundary_inputs, dt):
+        return {"tick": state["tick"] + dt}
+
+    def compute_boundary_fluxes(self, state, boundary_inputs, dt):
+        return {"tick": state["tick"]}
 
 
 def arm_run(**more):
@@ -188,6 +209,36 @@ def test_a_motor_sits_where_the_joint_is_that_it_drives():
         where = at_rest[f"arm/link:{tree.link_names[j + 1]}"][:3, 3]
         np.testing.assert_allclose(at_rest[f"motor{j}/"][:3, 3], where, atol=1e-12)
     assert not any("wrench" in field for field in drawing.fields())  # nobody pushes
+
+
+class Odd(Gadget):
+    """What a user may get wrong in a drawing."""
+
+    def drawing(self):
+        on = Frame("on", "nowhere", turn=Value("nothing"))
+        return Drawing((on,), (Solid("elsewhere", rgba=(np.float32(1.0), 0, 0, np.inf)),))
+
+
+class Broken(Gadget):
+    """Or that fails."""
+
+    def drawing(self):
+        raise RuntimeError("not today")
+
+
+def test_a_wrong_drawing_is_a_warning_and_the_run_is_kept(tmp_path):
+    graph = GraphManager()
+    graph.add_node(Odd("odd", 1e-3))
+    graph.add_node(Broken("broken", 1e-3))
+    run = graph.compile().run(0.01)
+    with pytest.warns(DrawingWarning) as told:
+        run.save(tmp_path / "run.nc")
+    words = sorted((str(warning.message) for warning in told), reverse=True)
+    assert "no frame before it" in words[0]
+    assert "is on 'elsewhere'" in words[0]
+    assert "no field 'nothing'" in words[0]
+    assert "not today" in words[1]
+    assert not Trajectory.load(tmp_path / "run.nc").drawing
 
 
 def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):

@@ -19,6 +19,8 @@ from mime.reporting.report import embedded, page
 from mime.running.trajectory import Trajectory
 from mime.scenarios.scenario import load_scenario
 
+pytestmark = pytest.mark.slow
+
 SCENARIOS = {
     "arm_3link_pd": ("arm.joint_angles", 1),
     "arm_with_rotor": ("arm.joint_angles", 0),

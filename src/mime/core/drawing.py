@@ -8,6 +8,7 @@ no node. Lengths are metres, angles rad, poses `[x, y, z, qw, qx, qy, qz]`.
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -210,6 +211,27 @@ class Drawing:
     def __bool__(self) -> bool:
         return bool(self.shapes)
 
+    def problems(self, known: Callable[[str], bool] = lambda field: True) -> Iterator[str]:
+        """In words, what is wrong with it; `known` says whether there is such a field."""
+        frames = {WORLD}
+        for frame in self.frames:
+            if frame.parent not in frames:
+                yield f"frame {frame.name!r} hangs on {frame.parent!r}, which is no frame before it"
+            if frame.name in frames:
+                yield f"there are two frames {frame.name!r}"
+            frames.add(frame.name)
+        on: tuple[Any, ...] = (*self.shapes, *self.mounts)
+        for part in on:
+            if part.frame not in frames:
+                yield f"a {type(part).__name__.lower()} is on {part.frame!r}, which is no frame"
+        yield from (
+            f"there is no field {name!r} to follow" for name in self.fields() if not known(name)
+        )
+        try:
+            json.dumps(self.to_data(), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            yield f"it is no plain data: {error}"
+
     def to_data(self) -> dict[str, Any]:
         """Lists, numbers and words, as JSON has them; `from_data` reads them."""
         return to_data(self)
@@ -265,6 +287,8 @@ def to_data(item: Any) -> Any:
         return [to_data(entry) for entry in item]
     if isinstance(item, Mapping):
         return {name: to_data(entry) for name, entry in item.items()}
+    if hasattr(item, "tolist"):  # a number of NumPy or JAX
+        return item.tolist()
     if not dataclasses.is_dataclass(item):
         return item
     data = {"kind": type(item).__name__.lower()}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mime._text import shortened, warn_user
 from mime.core.drawing import (
     WORLD,
     ColourScale,
@@ -34,7 +35,7 @@ _GAP = 1.5
 
 def scene(nodes: Mapping[str, Node], wiring: Wiring) -> Drawing:
     """What there is to see of a graph."""
-    drawings = {name: node.drawing() for name, node in nodes.items()}
+    drawings = {name: _sound_drawing(node) for name, node in nodes.items()}
     drawn = {name: drawing for name, drawing in drawings.items() if drawing}
     frames: list[Frame] = []
     shapes: list[Any] = []
@@ -70,6 +71,25 @@ def scene(nodes: Mapping[str, Node], wiring: Wiring) -> Drawing:
         _add_goals(frames, shapes, goal_fields(nodes, wiring))
     size = max((drawing.size_m for drawing in drawn.values()), default=0.1)
     return Drawing(tuple(frames), tuple(shapes), (), names, size)
+
+
+class DrawingWarning(UserWarning):
+    """A node cannot be drawn; the run is not harmed."""
+
+
+def _sound_drawing(node: Node) -> Drawing:
+    """A node's drawing; nothing, and a warning, where it is wrong: a run is worth more."""
+    try:
+        drawing = node.drawing()
+        early = {*node.boundary_flux_spec(), *node.boundary_input_spec()}
+        found = list(drawing.problems(lambda field: field in early or field in node.state_spec()))
+    except Exception as error:  # of whoever wrote the node
+        drawing, found = Drawing(), [f"{type(error).__name__}: {error}"]
+    if not found:
+        return drawing
+    words = "; ".join(found[:3])
+    warn_user(DrawingWarning(f"{node.label} is not drawn: {shortened(words, 300)}"))
+    return Drawing()
 
 
 def goal_fields(nodes: Mapping[str, Node], wiring: Wiring) -> dict[str, str]:

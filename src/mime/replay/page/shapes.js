@@ -275,11 +275,37 @@ function fade(rgba) {
   return [r, g, b, 0.45 * a];
 }
 
+// Words that face the reader, drawn on a canvas: they are never markup.
+function nameTag(words, size) {
+  const canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d");
+  const font = "600 40px system-ui, sans-serif";
+  pen.font = font;
+  canvas.width = Math.ceil(pen.measureText(words).width) + 16;
+  canvas.height = 56;
+  pen.font = font;
+  pen.lineWidth = 8;
+  pen.strokeStyle = "rgba(255, 255, 255, 0.85)";
+  pen.fillStyle = "#1c2330";
+  pen.strokeText(words, 8, 42);
+  pen.fillText(words, 8, 42);
+  const map = new THREE.CanvasTexture(canvas);
+  const tag = new THREE.Sprite(new THREE.SpriteMaterial({ map, depthTest: false, transparent: true }));
+  tag.scale.set((0.26 * size * canvas.width) / canvas.height, 0.26 * size, 1);
+  tag.renderOrder = 2;
+  tag.center.set(0, 0);
+  return tag;
+}
+
 export function frameAxes(motion, size) {
   const items = [];
   motion.frames.forEach((frame, i) => {
     if (!frame.shown) return;
-    const object = new THREE.AxesHelper(size);
+    const object = new THREE.Group();
+    const axes = new THREE.AxesHelper(size).setColors("#d62728", "#2ca02c", "#1f5fd0");
+    axes.material.depthTest = false; // links hide their own frames
+    axes.renderOrder = 1;
+    object.add(axes, nameTag(frame.name.split("/").pop(), size));
     object.matrixAutoUpdate = false;
     object.visible = false;
     items.push({ object, index: i, name: frame.name });

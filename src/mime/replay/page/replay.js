@@ -26,6 +26,7 @@ class Replay {
     this.coloured = true;
     this.dirty = true;
     this.layers = new Map();
+    document.body.classList.toggle("curves-only", !scene.shapes.length);
     document.title = scene.title;
     byId("title").textContent = scene.title;
     byId("about").textContent = scene.about || "";

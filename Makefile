@@ -9,7 +9,7 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
-.PHONY: setup demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
+.PHONY: setup browser demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 .venv/.runtime: pyproject.toml constraints.txt
@@ -23,7 +23,14 @@ export JAX_PLATFORMS ?= cpu
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $@
 
-setup: .venv/.tests  ## the environment with all that the tests need
+setup: .venv/.tests browser  ## the environment with all that the tests need
+
+browser:  ## Debian's Chromium for the tests of pages, where it may be installed and is not
+	@if [ -z "$$CHROME" ] && ! { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null || true; \
+		else echo "no browser: the tests of pages are skipped (install chromium, or set CHROME to one)"; fi; \
+	fi
 
 demo: .venv/.runtime  ## run the main job; writes pages, pictures and results to demo_output/
 	$(BIN)/mime demo --out demo_output
@@ -39,10 +46,10 @@ lint: .venv/.tests
 # Modules that are compiled once are kept: the workers, and the programs that tests start, share them.
 test test-quick: export PYTHONDONTWRITEBYTECODE =
 
-test: lint  ## lint, format, types, all tests
+test: lint browser  ## lint, format, types, all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-test-quick: .venv/.tests  ## an answer in about two minutes: all tests but the slow ones
+test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)

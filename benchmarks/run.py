@@ -28,6 +28,7 @@ TOPICS = (
     "ray_casting",
     "mouse",
     "startup",
+    "replay",
     "parts",
 )
 NOISE = 1.5

@@ -69,6 +69,7 @@ from mime.running.job import LimitWarning as LimitWarning
 from mime.running.job import RunInterrupted as RunInterrupted
 from mime.running.result_file import ResultError as ResultError
 from mime.running.result_file import SalvageWarning as SalvageWarning
+from mime.running.scene import DrawingWarning as DrawingWarning
 from mime.running.simulation import Simulation as Simulation
 from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario

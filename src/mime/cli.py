@@ -79,6 +79,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     from mime.commands.run import run
     from mime.commands.show import show
     from mime.commands.verify import verify
+    from mime.commands.view import view
 
     return {
         "run": run,
@@ -86,6 +87,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "show": show,
         "graph": graph,
         "plot": plot,
+        "view": view,
         "demo": demo,
         "verify": verify,
         "new-scenario": new_scenario,

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     ROOT / "docs" / "quickstart.md",
+    ROOT / "docs" / "replay.md",
     ROOT / "docs" / "concepts.md",
     ROOT / "docs" / "native.md",
     *sorted((ROOT / "docs" / "howto").glob("*.md")),

@@ -19,6 +19,7 @@ STOREYS = [
     {"nodes", "maze"},
     {"mouse"},
     {"scenarios"},
+    {"replay"},
     {"reporting"},
     {"verification"},
     {"commands"},

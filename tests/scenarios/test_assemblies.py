@@ -231,7 +231,8 @@ def test_a_mistake_of_the_command_line_names_its_words(write, override, expected
 def test_an_assembly_of_another_package_plugs_in_by_entry_point(write, plugged):
     scenario = load_scenario(write(PAIR), ["pair.r_ohm_ratio=3"])
     assert scenario.simulation.nodes["second"].r_ohm == 3.0
-    assert scenario.record == ["first.current"]
+    seen = ["first.rotor_angle", "second.rotor_angle"]  # what the replay follows
+    assert scenario.record == ["first.current", *seen]
     assert list(scenario.drawings) == ["pair.both"]
     assert scenario.initial_state == {"first": {"angular_velocity": 7.0}}
     more = "[simulation.initial_state.first]\nangle = 1.0\n[assemblies"

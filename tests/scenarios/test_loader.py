@@ -75,11 +75,11 @@ def test_single_precision_is_single(write):
     assert scenario.run()["rotor"]["current"].dtype == np.float32
 
 
-def test_what_is_recorded_is_what_was_asked_for_and_what_plots_need(write):
+def test_what_is_recorded_is_what_was_asked_for_and_what_plots_and_the_replay_need(write):
     added = '[[plots]]\nfields = ["rotor.commanded_voltage"]'
     record = {"timestep = 1e-4": 'timestep = 1e-4\nrecord = ["rotor.current"]\nevery = 5'}
     found = load_scenario(write(replace=record, add=added)).run()
-    assert set(found["rotor"]) == {"current", "commanded_voltage"}
+    assert set(found["rotor"]) == {"current", "commanded_voltage", "rotor_angle"}
     assert len(found.time) == 20
 
 

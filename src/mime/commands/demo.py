@@ -64,15 +64,29 @@ def demo(
     return FAILED if failed else OK
 
 
+def _still(outcome: "Outcome") -> bytes | None:
+    """A picture of what there is to see, as a PNG; None where there is nothing."""
+    from mime.replay.still import still
+    from mime.reporting.report import png_bytes
+
+    return png_bytes(still(outcome.trajectory)) if outcome.trajectory.drawing else None
+
+
 def _section(name: str, scenario: "Scenario", outcome: "Outcome") -> str:
     from mime.reporting.numbers import figure_cells
     from mime.reporting.report import image, table
 
     rows = [figure_cells(figure) for figure in outcome.figures]
     picture = "".join(image(png, title) for title, png in outcome.plots[:1])
+    if seen := _still(outcome):
+        link = f"{name}/report.html#replay"
+        picture = (
+            f'<a href="{link}">{image(seen, f"{scenario.title}: a still of the run")}</a>'
+            f'<p><a href="{link}">Watch it</a></p>{picture}'
+        )
     return (
         f'<h2><a href="{name}/report.html">{escape(scenario.title)}</a></h2>'
         f"<p>{escape(scenario.tables.description)}</p>"
-        f'<a href="{name}/report.html">{picture}</a>'
+        f"{picture}"
         f"{table(['figure', 'value', 'limits'], rows, [1])}<pre>mime run {name}</pre>"
     )

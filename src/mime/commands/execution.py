@@ -23,6 +23,7 @@ from mime.commands.output import (
     save_partial,
     write_bytes,
 )
+from mime.replay.show import replay_scenario
 from mime.reporting.graph_picture import draw_graph
 from mime.reporting.plots import draw_plot
 from mime.reporting.report import png_bytes, write_report
@@ -193,6 +194,17 @@ def _picture(title: str, draw: Callable[[], "Figure"], failures: list[str]) -> b
         return None
 
 
+def _replay(scenario: Scenario, outcome: Outcome) -> str | None:
+    """The page to watch the run on; None where there is nothing to see."""
+    try:
+        if not outcome.trajectory.drawing:
+            return None
+        return replay_scenario(scenario, outcome.trajectory).html
+    except Exception as error:  # as of a picture: the run is worth more
+        outcome.failures.append(shortened(f"no replay could be made: {in_words(error)}", 300))
+        return None
+
+
 def _plot_names(count: int) -> list[str]:
     return [f"plot_{index + 1}.png" for index in range(count)]
 
@@ -201,9 +213,10 @@ def _write(scenario: Scenario, outcome: Outcome, folder: Path, command: str) -> 
     for name, (_, png) in zip(_plot_names(len(outcome.plots)), outcome.plots, strict=True):
         _when_there_is_room(partial(write_bytes, folder / name, png))
     graph = _picture("graph", partial(draw_graph, scenario), outcome.failures)
+    replay = _replay(scenario, outcome)
     limits = outcome.trajectory.warnings
     report = write_report(
-        scenario, outcome.figures, outcome.plots, graph, command, outcome.failures, limits
+        scenario, outcome.figures, outcome.plots, graph, command, outcome.failures, limits, replay
     )
     _when_there_is_room(lambda: write_bytes(folder / REPORT, report.encode()))
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import replace_value
+from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised, with_fields
 from mime.core.problem import InputError, ParameterError, Problem
@@ -110,6 +111,10 @@ class Node(Parameterised):
     def monitors(self) -> Mapping[str, Monitor]:
         """Values that should stay within limits, by name; a run says which of them did not."""
         return {}
+
+    def drawing(self) -> Drawing:
+        """What there is to see of it: frames that follow its fields, and shapes; override it."""
+        return Drawing()
 
     def value_warnings(self) -> Iterator[Warning]:
         """What a user should know of values that are allowed; override it. Skip traced values."""

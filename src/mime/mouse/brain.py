@@ -11,12 +11,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.core.arguments import instance, wrong
+from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 from mime.maze.belief import Belief, unknown_belief
 from mime.maze.routes import SpeedProfile
 from mime.mouse import estimator, legs, navigator
 from mime.mouse.body import SENSOR_POSES, TICKS_PER_TURN, TRACK_WIDTH_M, WHEEL_RADIUS_M
+from mime.mouse.drawing import brain_drawing
 from mime.mouse.estimator import Estimate, Trust
 from mime.mouse.legs import REST, Leg
 from mime.mouse.navigator import DONE, RACE, RETURN, SEARCH, Plan, World
@@ -201,6 +203,10 @@ class MouseBrainNode(Node):
 
     def observable_fields(self) -> list[str]:
         return []
+
+    def drawing(self) -> Drawing:
+        """The walls that it believes in, where it thinks it is, and its route."""
+        return brain_drawing(self)
 
     def initial_state(self) -> State:
         """The state at rest in the centre of the start cell."""

@@ -33,6 +33,7 @@ table { border-collapse: collapse }
 td, th { padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: top }
 td.n { text-align: right; font-variant-numeric: tabular-nums }
 img { max-width: 100% }
+iframe { width: 100%; height: 36rem; max-height: 90vh; border: 1px solid #8886; border-radius: 4px }
 pre { background: #f6f6f6; padding: .8rem; overflow: auto; font-size: 13px }
 figure { margin: 1rem 0 }
 .dim { color: #777 }
@@ -50,6 +51,11 @@ def image(png: bytes, words: str) -> str:
     """A PNG inside the page."""
     data = base64.b64encode(png).decode()
     return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
+
+
+def embedded(html: str, words: str) -> str:
+    """A page inside the page, apart from it: neither's style or script reaches the other."""
+    return f'<iframe title="{escape(words)}" allow="fullscreen" srcdoc="{escape(html)}"></iframe>'
 
 
 def page(title: str, body: str) -> str:
@@ -82,8 +88,9 @@ def write_report(
     command: str,
     failures: Sequence[str] = (),
     limits: Sequence[LimitExceeded] = (),
+    replay: str | None = None,
 ) -> str:
-    """The page of a run: figures of merit, plots, graph, parameters, versions, how to repeat it.
+    """The page of a run: figures of merit, replay, plots, graph, parameters, how to repeat it.
 
     `failures` say which pictures could not be drawn, and why.
     """
@@ -100,6 +107,8 @@ def write_report(
         ]
         headings = ["node", "", "largest", "limit", "first beyond it at"]
         parts += ["<h2>Beyond their limits</h2>", table(headings, rows, [2, 3])]
+    if replay is not None:
+        parts += ['<h2 id="replay">Replay</h2>', embedded(replay, scenario.title)]
     parts += _robot_files(scenario.simulation.nodes.values())
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
     parts += [f"<p>{escape(words)}</p>" for words in failures]

@@ -169,6 +169,7 @@ class BatchJob:
             dataclasses.replace(final, seen={}),
             diverged,
             tuple(exceeded(program.nodes, final.seen, program.timestep)),
+            program,
         )
 
 

@@ -262,6 +262,7 @@ class Job:
             parameter_values(self.program.nodes),
             final_state=_having_seen(self.state, {}),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
+            program=self.program,
         )
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,14 @@ import numpy as np
 
 from mime._files import write_atomically
 from mime._text import nearest, quoted
+from mime.core.drawing import Drawing
 from mime.core.monitor import LimitExceeded
+from mime.core.program import Program
 from mime.core.step import SimulationState
 from mime.running import result_file
+from mime.running.drawing import Page, drawer
 from mime.running.result_file import ResultError
+from mime.running.scene import scene
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -53,6 +57,25 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
     """Members of a batch that left the finite numbers, by index."""
     warnings: tuple[LimitExceeded, ...] = ()
     """Limits of joints and motors that the run passed: which, by how much, when first."""
+    program: Program | None = None
+    """The graph that was run, as a value; files keep what there is to see of it, `drawing`."""
+    drawn: Drawing | None = None
+    """What there is to see, of a result that was read from a file."""
+
+    @property
+    def drawing(self) -> Drawing:
+        """What there is to see of the graph: frames that follow recorded fields, and shapes."""
+        if self.drawn is not None:
+            return self.drawn
+        return Drawing() if self.program is None else scene(self.program.nodes, self.program.wiring)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the graph, whose edges may hold functions that do not travel."""
+        seen = self.drawn if self.program is None else self.drawing
+        return vars(self) | {"program": None, "drawn": seen}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     def __getitem__(self, node: str) -> Mapping[str, np.ndarray]:
         if node not in self.fields:
@@ -113,6 +136,8 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
             )
         if self.warnings:
             attributes["warnings"] = json.dumps([dataclasses.astuple(w) for w in self.warnings])
+        if drawing := self.drawing:
+            attributes["drawing"] = json.dumps(drawing.to_data(), separators=(",", ":"))
         return xarray.Dataset(variables, coordinates, attributes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -137,6 +162,30 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             words = f"{path}: not a trajectory of MIME: {result_file.METADATA} make no sense"
             raise ResultError(words, [result_file.METADATA]) from error
+
+    def replay(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "",
+        fields: Sequence[str] | None = None,
+        members: Sequence[int] | None = None,
+        samples: int = 3000,
+    ) -> Page:
+        """A page to watch the run on: the robot in 3D beside its curves, in one file.
+
+        path      write it there; a notebook shows what is returned, and its `open()` a browser
+        fields    curves to show, as `plot` takes them (default: all that are few enough)
+        members   of a batch; the first in full, the others as ghosts (default: eight of them)
+        samples   at most how many instants it holds
+        """
+        return drawer("Trajectory.replay")(self, path, title, fields, members, samples)
+
+    def animate(
+        self, path: str | os.PathLike[str], *, fps: float = 20.0, speed: float = 1.0
+    ) -> None:
+        """Write a GIF of the run, drawn by matplotlib, for slides; `speed` 2 is twice as fast."""
+        drawer("Trajectory.animate")(self, path, fps, speed)
 
     def plot(self, fields: list[str] | None = None) -> "matplotlib.figure.Figure":
         """Draw one axis per field (`"node.field"`; all by default) over time, with units."""
@@ -200,7 +249,7 @@ def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
             parameters.setdefault(node, {})[parameter] = coordinate.values
             varied.append((node, parameter))
     for name, value in dataset.attrs.items():
-        if name not in ("format", "diverged", "warnings"):
+        if name not in ("format", "diverged", "warnings", "drawing"):
             node, parameter = _split_parameter(name, fields)
             decoded = json.loads(value) if isinstance(value, str) else value
             parameters.setdefault(node, {})[parameter] = np.asarray(decoded)
@@ -213,6 +262,7 @@ def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
         parameters,
         tuple(varied),
         dataset.sizes.get("member"),
+        drawn=Drawing.from_data(json.loads(dataset.attrs.get("drawing", '{"kind": "drawing"}'))),
         diverged={int(index): Divergence(*entry) for index, entry in where.items()},
         warnings=tuple(
             LimitExceeded(*entry) for entry in json.loads(dataset.attrs.get("warnings", "[]"))

@@ -1,5 +1,6 @@
 """What a scenario asks of its simulation: steps, initial state, inputs, and fields to record."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from mime.core.goals import goal_problems
 from mime.core.problem import InputError, Place
 from mime.core.recorder import GROUP_FIELDS, default_fields, field_specs, select
 from mime.running.recording import sample_bytes
+from mime.running.scene import scene
 from mime.running.simulation import Simulation, whole_steps
 from mime.scenarios.assemblies import Assembled, Drawing
 from mime.scenarios.build_graph import Parts
@@ -22,6 +24,8 @@ from mime.scenarios.waveforms import Csv, Ramp, Samples, read_columns
 
 _MOST_STEPS = 2**31 - 2
 _MOST_BYTES = 2**33
+_MOST_SEEN = 512
+"""Numbers of a field that is recorded only to be seen: what a maze's grid has, and no map more."""
 HOLDING = "holding"
 """The key of an initial state that asks a node for its own: `state_holding(value)`."""
 
@@ -207,6 +211,18 @@ def recorded_fields(
     for index, merit in tables.figures_of_merit.items():
         _check_merit(merit, fields, ("figures_of_merit", index))
     return list(fields.wanted)
+
+
+def seen_fields(simulation: Simulation) -> list[str]:
+    """The fields that a replay follows: they are recorded too, unless a sample is very large."""
+    nodes = simulation.nodes
+    names = [name.rpartition(".")[::2] for name in scene(nodes, simulation.wiring).fields()]
+    specs = {node: field_specs(nodes[node]) for node in {node for node, _ in names}}
+    return [
+        f"{node}.{field}"
+        for node, field in names
+        if math.prod(specs[node][field].shape) <= _MOST_SEEN
+    ]
 
 
 class _Fields:

@@ -25,6 +25,7 @@ from mime.scenarios.request import (
     check_steps,
     initial_state,
     recorded_fields,
+    seen_fields,
     waveforms,
 )
 from mime.scenarios.source import ScenarioError, ScenarioProblem, apply_overrides, read_source
@@ -137,6 +138,7 @@ def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
         inputs = waveforms(tables, parts, source)
         if simulation is not None:
             check_goals(tables, inputs, simulation, source)
+            record = list(dict.fromkeys([*record, *seen_fields(simulation)]))
         check_steps(tables, parts, record, source)
         source.stop_if_any()
     assert simulation is not None, "all that was refused is noted"

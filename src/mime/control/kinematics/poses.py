@@ -54,3 +54,18 @@ def rpy_of(R: np.ndarray) -> tuple[float, float, float]:
     if level < 1e-9:  # looking straight up: roll and yaw are one turn
         return float(np.arctan2(-R[1, 2], R[1, 1])), pitch, 0.0
     return float(np.arctan2(R[2, 1], R[2, 2])), pitch, float(np.arctan2(R[1, 0], R[0, 0]))
+
+
+def quaternion(R: np.ndarray) -> np.ndarray:
+    """[w x y z] of a rotation, by its largest component, which keeps all digits."""
+    trace = np.trace(R)
+    squares = np.array([trace, *(2 * np.diag(R) - trace)])
+    k = int(np.argmax(squares))
+    q = np.empty(4)
+    if k == 0:
+        q = np.array([1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    else:
+        i, j, l = k - 1, k % 3, (k + 1) % 3
+        q[0] = R[l, j] - R[j, l]
+        q[k], q[j + 1], q[l + 1] = 1 + squares[k], R[j, i] + R[i, j], R[l, i] + R[i, l]
+    return q / np.linalg.norm(q)

@@ -20,6 +20,7 @@ from mime.control.kinematics.report import Finding
 from mime.control.kinematics.scalar import Array
 from mime.core.pose import IDENTITY_POSE
 from mime.core.spec import parameter
+from mime.running.drawing import Page, drawer
 
 
 class Visual(NamedTuple):
@@ -197,6 +198,14 @@ class KinematicTree(Editable, eqx.Module):
         from mime.control.kinematics.writing import write_text
 
         write_text(path, mjcf_text(self, origins, uncertainties))
+
+    def show(self, path: str | os.PathLike[str] | None = None) -> Page:
+        """A page with the robot in 3D and a slider for each joint, in one file.
+
+        It shows limits, frames, inertia boxes and the table of masses. With a path it is written
+        there; a notebook shows what is returned, and its `open()` a browser.
+        """
+        return drawer("KinematicTree.show")(self, path)
 
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""

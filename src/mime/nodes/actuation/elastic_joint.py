@@ -8,9 +8,11 @@ from jaxtyping import Array, Float
 
 from mime.control.kinematics.writing import write_text
 from mime.control.linear_flow import Matrix2, flow
+from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.problem import Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
+from mime.nodes.actuation.elastic_joint_drawing import elastic_joint_drawing
 
 _NODE = "mime.nodes.actuation.elastic_joint.ElasticJointNode"
 
@@ -204,6 +206,10 @@ class ElasticJointNode(Node):
             "spring_torque": spring,
             "transmission_torque": transmitted,
         }
+
+    def drawing(self) -> Drawing:
+        """Rotor, output, and the spring between them."""
+        return elastic_joint_drawing()
 
     def reflected_inertia(self) -> Any:
         """J = N² J_m, the rotor's inertia after the gear."""

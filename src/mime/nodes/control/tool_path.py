@@ -20,6 +20,7 @@ from mime.control.tool_path import (
     tool_path,
 )
 from mime.core.arguments import text
+from mime.core.drawing import Drawing, Line
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import ParameterError, Problem
@@ -180,6 +181,17 @@ class ToolPathNode(Node):
             "desired_joint_velocities": Output(n, "rad/s", "q̇_des"),
             "desired_joint_accelerations": Output(n, "rad/s²", "q̈_des"),
         }
+
+    def drawing(self) -> Drawing:
+        """The path that the tool should take."""
+        points = np.asarray(self.path.points, float)[..., :3].reshape(-1, 3)
+        way = tuple(tuple(float(x) for x in point) for point in points)
+        style: dict[str, Any] = {
+            "rgba": (0.15, 0.35, 0.85, 1.0),
+            "layer": "tool path",
+            "dashed": True,
+        }
+        return Drawing(shapes=(Line(points=way, what="tool path wanted", **style),))
 
     def state_spec(self) -> dict[str, Output]:
         return CLOCK

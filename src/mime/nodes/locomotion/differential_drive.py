@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.parameters import known
 from mime.core.problem import Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
+from mime.nodes.locomotion.drawing import vehicle_drawing
 from mime.nodes.locomotion.dynamics import dynamic_step
 from mime.nodes.locomotion.outline import outline_problems, wall_problems
 from mime.nodes.locomotion.rolling import BodyVelocity, PlanarPose, move_along_arc
@@ -294,6 +296,10 @@ class DifferentialDriveNode(Node):
             force = state["contact_force"]
             fluxes["touching"] = jnp.where(force > 0.0, jnp.ones_like(force), 0.0)
         return fluxes
+
+    def drawing(self) -> Drawing:
+        """Body, wheels, walls, and the way it went."""
+        return vehicle_drawing(self)
 
     def radii(self) -> Pair:
         """r_l, r_r"""

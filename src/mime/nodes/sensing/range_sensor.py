@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.drawing import Drawing, Frame, Ray, Value
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.parameters import known
 from mime.core.problem import Problem
@@ -185,6 +186,21 @@ class RangeSensorNode(Node):
         low, high = getattr(self, smaller), getattr(self, larger)
         if known(low, high) and not np.all(np.asarray(low) < np.asarray(high)):
             yield Problem((smaller,), f"must be below {larger}, got {low} and {high}")
+
+    def drawing(self) -> Drawing:
+        """A ray for each sensor, as long as its reading; z points into the floor."""
+        frames = [
+            Frame("floor", pose=(0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0)),
+            Frame("body", "floor", follow=Value("pose_world"), planar=True),
+        ]
+        rays = []
+        for i, (forward, right, angle) in enumerate(np.asarray(self.sensor_poses_body, float)):
+            half = 0.5 * angle
+            pose = (forward, right, -0.02, np.cos(half), 0.0, 0.0, np.sin(half))
+            frames.append(Frame(f"sensor {i}", "body", tuple(float(x) for x in pose)))
+            colour = (0.1, 0.6, 0.9, 0.9)
+            rays.append(Ray(f"sensor {i}", rgba=colour, layer="rays", length=Value("reading", i)))
+        return Drawing(tuple(frames), tuple(rays))
 
     @property
     def num_sensors(self) -> int:

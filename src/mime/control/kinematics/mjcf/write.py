@@ -22,7 +22,7 @@ from mime.control.kinematics.mjcf.write_drives import (
     write_equalities,
     write_tendons,
 )
-from mime.control.kinematics.poses import pose_matrix
+from mime.control.kinematics.poses import pose_matrix, quaternion
 from mime.control.kinematics.writing import (
     Comments,
     Xml,
@@ -311,21 +311,6 @@ def _pose(T: np.ndarray) -> dict[str, Any]:
     R, r = T[:3, :3], T[:3, 3]
     turned = not np.array_equal(R, np.eye(3))
     return {"pos": r if np.any(r) else None, "quat": quaternion(R) if turned else None}
-
-
-def quaternion(R: np.ndarray) -> np.ndarray:
-    """[w x y z] of a rotation, by its largest component, which keeps all digits."""
-    trace = np.trace(R)
-    squares = np.array([trace, *(2 * np.diag(R) - trace)])
-    k = int(np.argmax(squares))
-    q = np.empty(4)
-    if k == 0:
-        q = np.array([1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
-    else:
-        i, j, l = k - 1, k % 3, (k + 1) % 3
-        q[0] = R[l, j] - R[j, l]
-        q[k], q[j + 1], q[l + 1] = 1 + squares[k], R[j, i] + R[i, j], R[l, i] + R[i, l]
-    return q / np.linalg.norm(q)
 
 
 def _free_motion(tree: Any, key: Keyframe) -> tuple[Sequence[float], Sequence[float]]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.parameters import known
@@ -25,6 +26,7 @@ from mime.core.problem import ParameterError
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.motor import linear, rotor
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
+from mime.nodes.actuation.motor.drawing import motor_drawing
 from mime.nodes.actuation.motor.drive import (
     Mode,
     command,
@@ -239,6 +241,10 @@ class MotorNode(MotorParameters):
         if self.rated_current_a is not None:
             found["current"] = Monitor(current, self.rated_current_a, "A", "current")
         return found
+
+    def drawing(self) -> Drawing:
+        """A can, warm as its winding is, and a shaft that turns."""
+        return motor_drawing(self)
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from stability_warnings(self)

@@ -21,11 +21,13 @@ from mime.control.kinematics import (
 from mime.control.kinematics.coupling import solver
 from mime.control.kinematics.writing import write_text
 from mime.control.servo_step import servo_step
+from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrators, stops
+from mime.nodes.actuation.robot_arm.drawing import arm_drawing
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
@@ -256,6 +258,10 @@ class RobotArmNode(RobotArmParameters):
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from spring_warnings(self)
+
+    def drawing(self) -> Drawing:
+        """Links, torques, tool path, springs and wrenches."""
+        return arm_drawing(self)
 
     def goal_inputs(self) -> dict[str, str]:
         return {} if self.servo is None else {"desired_joint_angles": "joint_angles"}

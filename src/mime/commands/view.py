@@ -1,0 +1,105 @@
+"""`mime view FILE`: a page to look at a robot, or to watch a run."""
+
+import os
+import sys
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from mime.commands import OK, RunFailedError, UserMistakeError
+from mime.commands.run import AllowCode, Debug, Overrides
+
+if TYPE_CHECKING:
+    from mime.replay.page import Replay
+
+_ROBOTS = {".urdf", ".xml", ".mjcf", ".xacro"}
+_RESULTS = {".nc"}
+
+
+def view(
+    what: Annotated[
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="FILE",
+            help="robot (URDF, MJCF, or model:NAME), scenario (file or bundled name), or result.nc",
+        ),
+    ],
+    set: Overrides = (),
+    out: Annotated[
+        Path | None, tyro.conf.arg(metavar="FILE", help="the page (NAME.html, here)")
+    ] = None,
+    no_open: Annotated[bool, tyro.conf.arg(help="write the page and show no browser")] = False,
+    allow_code: AllowCode = False,
+    debug: Debug = False,
+) -> int:
+    """Write a page to look at a robot, or to watch a run, and open it in the browser.
+
+    The page is one file that needs no network and no server. A robot alone has a slider for each
+    joint; a scenario is run first; a result is replayed.
+    """
+    del debug  # `main` looks for it
+    page, name = _page(what, set, allow_code)
+    file = out or Path(f"{name}.html")
+    try:
+        page.save(file)
+    except OSError as error:
+        raise RunFailedError(f"cannot write {file}: {error.strerror or error}") from error
+    print(f"page: {file}")
+    if not no_open and not _opened(file):
+        print("no browser was found: open the page by hand")
+    return OK
+
+
+def _page(what: str, overrides: tuple[str, ...], allow_code: bool) -> tuple["Replay", str]:
+    suffix = Path(what).suffix.lower()
+    if suffix in _ROBOTS or what.startswith("model:"):
+        return _robot(what), Path(what.removeprefix("model:")).stem
+    if suffix in _RESULTS:
+        return _result(Path(what)), Path(what).stem
+    from mime.replay.show import replay_scenario
+    from mime.running.job import DivergenceError
+    from mime.scenarios.bundled import find_scenario
+    from mime.scenarios.scenario import load_scenario
+
+    scenario = load_scenario(find_scenario(what), overrides, allow_code=allow_code)
+    try:
+        run = scenario.run(progress=True)
+    except DivergenceError as error:
+        raise RunFailedError(str(error.where)) from error
+    return replay_scenario(scenario, run), scenario.name.strip(". ") or "unnamed"
+
+
+def _robot(what: str) -> "Replay":
+    from mime.control.kinematics import parse_robot
+    from mime.models import model_path
+    from mime.replay.show import show_robot
+
+    try:
+        path = model_path(what.removeprefix("model:")) if what.startswith("model:") else what
+        return show_robot(parse_robot(path, on_problem="report"), None)
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, ImportError) as error:
+        raise UserMistakeError(str(error)) from error
+
+
+def _result(file: Path) -> "Replay":
+    from mime.replay.show import replay_run
+    from mime.running.trajectory import Trajectory
+
+    try:
+        run = Trajectory.load(file)
+    except ValueError as error:
+        raise UserMistakeError(str(error)) from error
+    return replay_run(run, None, file.stem, None, None, 3000)
+
+
+def _opened(file: Path) -> bool:
+    """Whether a browser shows it; none is asked where there can be no window."""
+    windows = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+    if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in windows):
+        return False
+    return webbrowser.open(file.resolve().as_uri())

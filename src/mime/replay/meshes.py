@@ -1,0 +1,118 @@
+"""Files of triangles for a page: read by trimesh, quantised, thinned when they are too many.
+
+trimesh is the extra `meshes`. Without it, or without the file, a shape is drawn as its substitute,
+its link's inertia box, and the page says so.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mime._files import is_file
+from mime.replay.codec import COARSE, Block
+
+MOST_TRIANGLES = 150_000
+"""Of all meshes of a page together; with more, each is thinned on a grid until they fit."""
+_INSTALL = "install the extra: pip install 'mime-sim[meshes]'"
+Triangles = tuple[np.ndarray, np.ndarray, bool]
+"""Vertices (V, 3), corners (T, 3), and whether the faces are drawn flat: the file has no normals"""
+
+
+class MeshError(ValueError):
+    """A mesh that cannot be had; its words say why."""
+
+
+def read_mesh(path: str) -> Triangles:
+    """The triangles of a file in STL, OBJ, DAE or GLB, in metres and its own axes."""
+    if not path or not is_file(Path(path)):
+        raise MeshError("there is no such file")
+    try:
+        import trimesh
+    except ImportError as error:
+        raise MeshError(f"trimesh is not installed; {_INSTALL}") from error
+    try:
+        loaded: Any = trimesh.load(path, force="scene", process=False)
+        bodies = loaded.dump() if hasattr(loaded, "dump") else [loaded]
+        bodies = [body for body in bodies if hasattr(body, "faces") and len(body.faces)]
+    except Exception as error:  # of any of the readers behind trimesh, whatever is in the file
+        raise MeshError(f"trimesh cannot read it: {error or type(error).__name__}") from error
+    if not bodies:
+        raise MeshError("it has no triangles")
+    flat = Path(path).suffix.lower() == ".stl"
+    vertices, corners, count = [], [], 0
+    for body in bodies:
+        body.merge_vertices(merge_tex=True, merge_norm=flat)
+        vertices.append(np.asarray(body.vertices, float))
+        corners.append(np.asarray(body.faces, np.int64) + count)
+        count += len(body.vertices)
+    found = np.concatenate(vertices), np.concatenate(corners)
+    if not np.isfinite(found[0]).all():
+        raise MeshError("it has a vertex that is not finite")
+    return *found, flat
+
+
+def thinned(triangles: Triangles, bits: int) -> Triangles:
+    """Vertices of one cell of a grid of 2^bits along the longest side made one."""
+    vertices, corners, _ = triangles
+    low = vertices.min(axis=0)
+    cell = max(float(np.ptp(vertices, axis=0).max()), 1e-12) / (2**bits - 1)
+    keys, first, where = np.unique(
+        np.round((vertices - low) / cell).astype(np.int64),
+        axis=0,
+        return_index=True,
+        return_inverse=True,
+    )
+    del keys
+    corners = where.reshape(-1)[corners]
+    a, b, c = corners.T
+    corners = corners[(a != b) & (b != c) & (c != a)]
+    corners = np.unique(np.sort(corners, axis=1), axis=0, return_index=True)[1]
+    kept = where.reshape(-1)[triangles[1]]
+    a, b, c = kept.T
+    kept = kept[(a != b) & (b != c) & (c != a)][np.sort(corners)]
+    return vertices[first], kept, True
+
+
+class Meshes:
+    """The meshes of a page, each file once."""
+
+    def __init__(self, block: Block, most: int = MOST_TRIANGLES):
+        self._block, self._most = block, most
+        self._found: dict[str, Triangles | MeshError] = {}
+
+    def read(self, path: str) -> Triangles | MeshError:
+        """The triangles, or why there are none."""
+        if path not in self._found:
+            try:
+                self._found[path] = read_mesh(path)
+            except MeshError as error:
+                self._found[path] = error
+        return self._found[path]
+
+    def packed(self) -> tuple[list[dict[str, Any]], dict[str, int], list[str]]:
+        """The tables of all that were found, the number of each file, and notes in words."""
+        sound = {p: found for p, found in self._found.items() if not isinstance(found, MeshError)}
+        notes = []
+        bits, before = 10, sum(len(corners) for _, corners, _ in sound.values())
+        total = before
+        while total > self._most and bits > 3:
+            sound = {path: thinned(found, bits) for path, found in sound.items()}
+            total, bits = sum(len(corners) for _, corners, _ in sound.values()), bits - 1
+        if total < before:
+            notes.append(f"meshes are drawn with {total:,} of their {before:,} triangles")
+        tables = [self._table(found) for found in sound.values()]
+        return tables, {path: k for k, path in enumerate(sound)}, notes
+
+    def _table(self, found: Triangles) -> dict[str, Any]:
+        vertices, corners, flat = found
+        # In the order in which triangles meet them, neighbours stand beside each other.
+        order, first = np.unique(corners, return_index=True)
+        order = order[np.argsort(first)]
+        number = np.empty(len(vertices), np.int64)
+        number[order] = np.arange(len(order))
+        return {
+            "vertices": self._block.add(vertices[order], COARSE),
+            "triangles": self._block.add_whole(number[corners]),
+            "flat": flat,
+        }

@@ -1,0 +1,313 @@
+"""What goes into a replay page, and what a drawing says: without a browser."""
+
+import dataclasses
+import importlib.util
+import json
+import pickle
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from mime import (
+    ElasticJointNode,
+    Gear,
+    GraphManager,
+    InputError,
+    JointTrajectoryNode,
+    MotorNode,
+    Node,
+    Output,
+    RobotArmNode,
+    Trajectory,
+    Winding,
+    parse_robot,
+)
+from mime.cli import main
+from mime.control.kinematics import frame_pose
+from mime.core.drawing import Drawing, Frame, Solid, Value
+from mime.core.pose import pose_to_matrix
+from mime.core.recorder import field_specs
+from mime.maze.generator import random_maze
+from mime.models import model_path
+from mime.mouse.assembly import build_mouse
+from mime.replay.codec import DRAWN, EXACT, Block, filled
+from mime.replay.content import page_content
+from mime.replay.meshes import Meshes, read_mesh, thinned
+from mime.replay.motion import world_matrices
+from mime.replay.page import json_in_html
+from mime.replay.robot import mass_table, robot_content
+from mime.running.scene import DrawingWarning, scene
+
+ROOT = Path(__file__).parents[2]
+MOTOR = {"r_ohm": 1.0, "l_henry": 1e-3, "damping_n_m_s": 1e-4}
+
+
+def unpacked(block, table):
+    """What codec.js does, in NumPy."""
+    import base64
+    import gzip
+
+    content = gzip.decompress(base64.b64decode(block.base64()))
+    rows, columns = table["shape"]
+    count = rows * columns
+    planes = np.frombuffer(content, np.uint8, 4 * count, table["at"]).reshape(4, count)
+    zigzag = np.ascontiguousarray(planes.T).view(np.uint32).reshape(rows, columns).astype(np.int64)
+    k = np.cumsum((zigzag >> 1) ^ -(zigzag & 1), axis=0)
+    k = (k + 2**31) % 2**32 - 2**31
+    return k * np.asarray(table.get("step", 1)) + np.asarray(table.get("low", 0))
+
+
+def test_numbers_come_back_within_half_a_step():
+    rng = np.random.default_rng(1)
+    table = np.cumsum(rng.normal(size=(500, 3)), axis=0) * [1.0, 1e-9, 1e9]
+    whole = rng.integers(-(2**31), 2**31, (50, 2))
+    constant, flags = np.full((20, 1), 0.3), rng.integers(0, 3, (20, 4))
+    block = Block()
+    places = [block.add(table, bits) for bits in (DRAWN, EXACT)]
+    more = block.add_whole(whole), block.add(constant, DRAWN), block.add(flags, DRAWN)
+    for place, bits in zip(places, (DRAWN, EXACT)):
+        error = np.abs(unpacked(block, place) - table).max(axis=0) / np.ptp(table, axis=0)
+        assert (error <= 0.501 / (2**bits - 1)).all()
+    np.testing.assert_array_equal(unpacked(block, more[0]), whole)
+    np.testing.assert_array_equal(unpacked(block, more[1]), constant)
+    np.testing.assert_array_equal(unpacked(block, more[2]), flags)
+
+
+def test_what_is_not_finite_is_what_was_before_it():
+    x = np.array([[np.nan, 1.0], [2.0, np.inf], [np.nan, 3.0]])
+    np.testing.assert_array_equal(filled(x), [[0.0, 1.0], [2.0, 1.0], [2.0, 3.0]])
+
+
+def test_every_drawing_follows_fields_that_are_there_and_is_plain_data():
+    springs = {"joint_stiffness_n_m_per_rad": [100.0, 50.0, 10.0], "wrench_frames": ["tool"]}
+    springs["rotor_inertia_kg_m2"] = [1e-3, 1e-3, 1e-3]
+    urdf = model_path("planar_arm_3link")
+    warm = {"gear": Gear(5.0), "winding": Winding(10.0, 5.0)}
+    every = [
+        *build_mouse(random_maze(1, rows=4, cols=4)).nodes.values(),
+        RobotArmNode("arm", 1e-3, urdf, end_effector_link_name="tool", **springs),
+        MotorNode("motor", 1e-3, 1e-4, 0.05, **MOTOR, **warm),
+        ElasticJointNode("joint", 1e-3, 0.01, 0.03, 50.0),
+        JointTrajectoryNode("path", 1e-3, [[0.0], [1.0]], 1.0, 1.0, 1.0),
+    ]
+    drawn = []
+    for node in every:
+        cls = type(node)
+        drawing, specs = node.drawing(), field_specs(node)
+        assert set(drawing.fields()) <= set(specs), cls
+        for field, words in drawing.names.items():
+            assert field not in specs or np.prod(specs[field].shape) == len(words), (cls, field)
+        frames = {""}
+        for frame in drawing.frames:
+            assert frame.parent in frames, (cls, frame)
+            assert frame.name not in frames, (cls, frame)
+            frames.add(frame.name)
+        assert {shape.frame for shape in drawing.shapes} <= frames, cls
+        assert Drawing.from_data(json.loads(json.dumps(drawing.to_data()))) == drawing, cls
+        drawn += [cls.__name__] if drawing else []
+    assert {"RobotArmNode", "MotorNode", "ElasticJointNode", "DifferentialDriveNode"} <= set(drawn)
+
+
+class Gadget(Node):
+    """Does nothing."""
+
+    def boundary_input_spec(self):
+        return {}
+
+    def boundary_flux_spec(self):
+        return {"tick": Output((), "s")}
+
+    def state_spec(self):
+        return {"tick": Output((), "s")}
+
+    def update(self, state, boundary_inputs, dt):
+        return {"tick": state["tick"] + dt}
+
+    def compute_boundary_fluxes(self, state, boundary_inputs, dt):
+        return {"tick": state["tick"]}
+
+
+def arm_run(**more):
+    graph = GraphManager()
+    arm = {"end_effector_link_name": "tool", **more}
+    graph.add_node(RobotArmNode("arm", 1e-2, model_path("planar_arm_3link"), **arm))
+    return graph.compile().run(0.2, initial_state={"arm": {"joint_angles": [0.3, 0.2, 0.1]}})
+
+
+@pytest.fixture(scope="module")
+def run():
+    return arm_run()
+
+
+def test_frames_are_where_forward_kinematics_has_the_links(run):
+    with jax.enable_x64(True):
+        tree, q = parse_robot(model_path("planar_arm_3link")), run["arm"]["joint_angles"][-1]
+        found = world_matrices(run.drawing, lambda value, step: value.scale * q[value.index])
+        for name in tree.frame_names:
+            ours = pose_to_matrix(frame_pose(tree, np.asarray(q, float), name))
+            np.testing.assert_allclose(found[f"arm/{name}"], ours, atol=1e-14)  # a few roundings
+
+
+def test_a_result_keeps_its_drawing_in_files_and_between_processes(run, tmp_path):
+    run.save(tmp_path / "run.nc")
+    loaded, sent = Trajectory.load(tmp_path / "run.nc"), pickle.loads(pickle.dumps(run))
+    assert loaded.drawing == sent.drawing == run.drawing
+    assert loaded.replay().html == run.replay().html == sent.replay().html
+
+
+def test_a_field_that_was_not_recorded_is_told(run):
+    simulation = run.program
+    short = simulation.run(0.1, record=["arm.joint_velocities"])
+    notes = page_content(short, "x")[0]["notes"]
+    assert "arm.joint_angles was not recorded: it is shown as it was at the end" in notes
+    nothing = dataclasses.replace(short, final_state=None)
+    notes = page_content(nothing, "x")[0]["notes"]
+    assert "arm.joint_angles was not recorded: what follows it stands still" in notes
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"fields": ["arm.nothing"]}, "nothing"),
+        ({"fields": ["arm.joint_angles[7]"]}, "no such component"),
+        ({"members": [0]}, "no batch"),
+        ({"samples": 1}, "samples"),
+    ],
+)
+def test_bad_wishes_are_refused(run, options, words):
+    with pytest.raises(InputError, match=words):
+        run.replay(**options)
+
+
+def test_a_gif_is_written_by_matplotlib_and_other_films_are_refused(run, tmp_path):
+    run.animate(tmp_path / "run.gif", fps=20)
+    content = (tmp_path / "run.gif").read_bytes()
+    assert content[:6] == b"GIF89a"
+    from PIL import Image
+
+    with Image.open(tmp_path / "run.gif") as film:
+        assert film.n_frames == 4  # 0.19 s
+    with pytest.raises(InputError, match="must end in"):
+        run.animate(tmp_path / "run.mp4")
+
+
+def test_a_motor_sits_where_the_joint_is_that_it_drives():
+    graph = GraphManager()
+    urdf = model_path("planar_arm_3link")
+    graph.add_node(RobotArmNode("arm", 1e-3, urdf, end_effector_link_name="tool"))
+    for j in range(2):
+        graph.add_node(MotorNode(f"motor{j}", 1e-3, 1e-4, 0.05, **MOTOR))
+        ends = f"motor{j}", "arm", "motor_torque", "commanded_joint_torques"
+        graph.add_edge(*ends, lambda tau, j=j: tau * np.eye(3)[j + 1])
+    simulation = graph.compile()
+    drawing = scene(simulation.nodes, simulation.wiring)
+    at_rest = world_matrices(drawing, lambda value, step: 0.0)
+    tree = simulation.nodes["arm"].tree
+    for j in range(2):
+        where = at_rest[f"arm/link:{tree.link_names[j + 1]}"][:3, 3]
+        np.testing.assert_allclose(at_rest[f"motor{j}/"][:3, 3], where, atol=1e-12)
+    assert not any("wrench" in field for field in drawing.fields())  # nobody pushes
+
+
+class Odd(Gadget):
+    """What a user may get wrong in a drawing."""
+
+    def drawing(self):
+        on = Frame("on", "nowhere", turn=Value("nothing"))
+        return Drawing((on,), (Solid("elsewhere", rgba=(np.float32(1.0), 0, 0, np.inf)),))
+
+
+class Broken(Gadget):
+    """Or that fails."""
+
+    def drawing(self):
+        raise RuntimeError("not today")
+
+
+def test_a_wrong_drawing_is_a_warning_and_the_run_is_kept(tmp_path):
+    graph = GraphManager()
+    graph.add_node(Odd("odd", 1e-3))
+    graph.add_node(Broken("broken", 1e-3))
+    run = graph.compile().run(0.01)
+    with pytest.warns(DrawingWarning) as told:
+        run.save(tmp_path / "run.nc")
+    words = sorted((str(warning.message) for warning in told), reverse=True)
+    assert "no frame before it" in words[0]
+    assert "is on 'elsewhere'" in words[0]
+    assert "no field 'nothing'" in words[0]
+    assert "not today" in words[1]
+    assert not Trajectory.load(tmp_path / "run.nc").drawing
+
+
+def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
+    trimesh = pytest.importorskip("trimesh")
+    trimesh.creation.icosphere(subdivisions=4, radius=0.1).export(tmp_path / "ball.stl")
+    link = """<link name="{name}"><inertial><mass value="2"/><inertia ixx="0.05" iyy="0.04"
+    izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial><visual><geometry><mesh filename="{file}"/>
+    </geometry></visual></link>"""
+    joint = """<joint name="{name}" type="continuous"><parent link="{parent}"/>
+    <child link="{name}"/><axis xyz="0 0 1"/></joint>"""
+    text = '<robot name="r"><link name="root"/>'
+    for name, parent, file in (("a", "root", "ball.stl"), ("b", "a", "gone.dae")):
+        text += link.format(name=name, file=file) + joint.format(name=name, parent=parent)
+    (tmp_path / "r.urdf").write_text(text + "</robot>")
+    tree = parse_robot(tmp_path / "r.urdf")
+    content, _ = robot_content(tree)
+    notes = [note for note in content["notes"] if "mesh" in note]
+    assert len(notes) == 1
+    assert "gone.dae" in notes[0]
+    assert "link 'b'" in notes[0]
+    links = [s["kind"] for s in content["shapes"] if s.get("layer", "robot") == "robot"]
+    assert links == ["mesh", "solid"]
+    # a² = 6 (I_y + I_z - I_x) / m, by the definition of a box's moments
+    box = next(s for s in content["shapes"] if s["kind"] == "solid")
+    a, b, c = box["size"]
+    moments = 2.0 / 12.0 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+    np.testing.assert_allclose(np.sort(moments), [0.03, 0.04, 0.05], rtol=1e-12)
+    assert mass_table(tree)[-1][1] == "4"
+
+    vertices, corners, flat = read_mesh(str(tmp_path / "ball.stl"))
+    assert flat
+    few = thinned((vertices, corners, flat), 3)
+    assert len(few[1]) < 0.5 * len(corners)
+    meshes = Meshes(Block(), most=len(corners) // 2)
+    meshes.read(str(tmp_path / "ball.stl"))
+    assert "of their" in meshes.packed()[2][0]
+
+
+def test_no_word_of_the_data_can_end_its_script():
+    words = {"a": "</script><script>alert(1)</script><!--", "b": "\u2028 & 'x'"}
+    text = json_in_html(words)
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == words
+
+
+def test_the_bundle_is_that_of_the_sources():
+    spec = importlib.util.spec_from_file_location("bundle", ROOT / "tools/replay_bundle.py")
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    banner = (tool.PAGE / "replay.min.js").read_text(encoding="utf-8").partition("\n")[0]
+    assert tool.digest() in banner, "run python tools/replay_bundle.py"
+    assert all(name in banner for name in tool.PACKAGES)
+
+
+def test_mime_view_writes_a_page(tmp_path, monkeypatch, capsys, run):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+    shown = []
+    monkeypatch.setattr("mime.commands.view._opened", lambda file: shown.append(file) or True)
+    main(["view", "model:planar_arm_3link"])
+    run.save("run.nc")
+    main(["view", "run.nc", "--out", "here.html", "--no-open"])
+    main(["view", "motor_step"])
+    assert [file.name for file in shown] == ["planar_arm_3link.html", "motor_step.html"]
+    for name in ("planar_arm_3link.html", "here.html", "motor_step.html"):
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith("<!doctype html>")
+    capsys.readouterr()
+    (tmp_path / "wrong.urdf").write_text("<robot/>")
+    with pytest.raises(SystemExit) as ended:
+        main(["view", "wrong.urdf"])
+    assert ended.value.code == 2
+    assert "wrong.urdf" in capsys.readouterr().err

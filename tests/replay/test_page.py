@@ -15,7 +15,7 @@ from mime.maze.generator import random_maze
 from mime.models import model_path
 from mime.mouse.assembly import build_mouse
 from mime.replay.show import replay_scenario
-from mime.reporting.report import embedded, page
+from mime.reporting.html import embedded, page
 from mime.running.trajectory import Trajectory
 from mime.scenarios.scenario import load_scenario
 

@@ -6,8 +6,8 @@ import pytest
 from mime import Trajectory
 from mime.cli import main
 from mime.commands import execution
+from mime.reporting.html import png_bytes
 from mime.reporting.plots import draw_fields
-from mime.reporting.report import png_bytes
 from motor_scenario import motor_scenario
 
 ODD = "[/V] [rpm] :smile: $U_{12$ $$ <b>"

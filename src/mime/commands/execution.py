@@ -25,8 +25,9 @@ from mime.commands.output import (
 )
 from mime.replay.show import replay_scenario
 from mime.reporting.graph_picture import draw_graph
+from mime.reporting.html import png_bytes
 from mime.reporting.plots import draw_plot
-from mime.reporting.report import png_bytes, write_report
+from mime.reporting.report import write_report
 from mime.running.checkpoint import CheckpointError, Reason, read_header
 from mime.running.job import DivergenceError, RunInterrupted
 from mime.running.trajectory import Trajectory

@@ -7,6 +7,7 @@ import tyro
 
 from mime.commands import OK, RunFailedError, UserMistakeError
 from mime.commands.run import AllowCode, Overrides, Scenario
+from mime.core.problem import InputError
 
 
 def graph(
@@ -39,24 +40,27 @@ def plot(
         tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(help="node.field or node.field[0]")
     ] = (),
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE", help="picture (RESULT.png)")] = None,
+    against: Annotated[
+        tuple[str, ...], tyro.conf.arg(help="fields to draw them over, in place of time")
+    ] = (),
+    unit: Annotated[
+        str | None, tyro.conf.arg(help="in place of the fields' own: deg, mm, rpm ...")
+    ] = None,
     salvage: Annotated[bool, tyro.conf.arg(help="of a damaged result, what is sound")] = False,
 ) -> int:
-    """Plot fields of a result over time; without fields, all of them."""
-    from mime.reporting.plots import draw_fields
+    """Plot fields of a result over time, as `trajectory.plot` does; without fields, all of them."""
     from mime.running.trajectory import Trajectory
 
     try:
         trajectory = Trajectory.load(result, salvage=salvage)
     except ValueError as error:
         raise UserMistakeError(str(error)) from error
-    names = list(fields) or [
-        f"{node}.{field}" for node in trajectory for field in trajectory.fields[node]
-    ]
     try:
-        figure = draw_fields(trajectory, names, "" if fields else result.stem)
-    except (KeyError, IndexError, ValueError) as error:
-        words = error.args[0] if isinstance(error, KeyError) else error
-        raise UserMistakeError(f"{result}: {words}") from error
+        figure = trajectory.plot(
+            *fields, title="" if fields else result.stem, against=against, unit=unit
+        )
+    except InputError as error:
+        raise UserMistakeError(f"{result}: {error}") from error
     _write_picture(figure, out or result.with_suffix(".png"))
     return OK
 

@@ -57,7 +57,7 @@ def run(
     def tell(trajectory: "Trajectory", figures: "list[FigureOfMerit]") -> None:
         simulation = loaded.tables.simulation
         console.print(f"{loaded.title}: {simulation.duration:g} s in {loaded.steps:,} steps\n")
-        console.print(fields_table(trajectory))
+        console.print(fields_table(trajectory, loaded.never()))
         if figures:
             console.print()
             console.print(figures_table(figures))
@@ -72,14 +72,14 @@ def run(
         tell=tell,
     )
     console.print(f"\nreport: {folder / REPORT}", soft_wrap=True)
-    if outcome.ok:
-        return OK
-    wrong = [figure for figure in outcome.figures if not figure.ok]
+    outside = [figure.name for figure in outcome.figures if figure.reached and not figure.ok]
+    missing = [figure.name for figure in outcome.figures if figure.limits and not figure.reached]
     end = f"not reached in {loaded.tables.simulation.duration:g} s"
-    for words, reached in (("outside its limits", True), (end, False)):
-        names = [figure.name for figure in wrong if figure.reached is reached]
+    for words, names in (("outside its limits", outside), (end, missing)):
         if names:
             print(f"{words}: {', '.join(names)}", file=sys.stderr)
+    if outcome.ok:
+        return OK
     for words in outcome.failures:
         print(words, file=sys.stderr)
     return FAILED

@@ -17,8 +17,10 @@ from mime.core.address import replace_value
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.parameters import Parameterised, with_fields
+from mime.core.printing import node_text
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
+from mime.core.upward import drawer
 from mime.native.folding import MOST_PROGRAMS, jit_folding, split
 
 if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both
@@ -124,6 +126,12 @@ class Node(Parameterised):
     def label(self) -> str:
         """What an error calls this node: its class and name."""
         return f"{type(self).__name__} {self.name!r}"
+
+    def __repr__(self) -> str:
+        return node_text(self)
+
+    def _repr_html_(self) -> str:
+        return drawer("Node.html")(self)
 
     def with_params(self: "AnyNode", **values: Any) -> "AnyNode":
         """The same node with other parameter values; `jax.grad` and `jax.vmap` go through it.

@@ -223,7 +223,8 @@ def _caption(run: Trajectory, within: Shaped[np.ndarray, " samples"], phase: int
     duration = float(run.time[within[-1]] - run.time[within[0]])
     if phase == RACE:  # its clock starts with the first move, after the turn on the spot
         duration = float(run["brain"]["race_time"][-1]) or duration
-    return f"{PHASE_NAMES[phase]}: {length:.1f} m in {duration:.1f} s"
+    end = ", not finished" if run["brain"]["phase"][-1] == phase else ""
+    return f"{PHASE_NAMES[phase]}: {length:.1f} m in {duration:.1f} s{end}"
 
 
 def _whole_and_race(run: Trajectory, drawing: Any, rows: int, height: float) -> np.ndarray:

@@ -1,18 +1,28 @@
-"""A graph as a picture and as text: nodes in the order in which a step visits them."""
+"""A graph as a picture and as text: nodes in the order in which a step visits them.
 
+In the picture nodes stand on the diagonal of a table, in that order. What node i feeds to node j is
+written in row i and column j, so that no label can meet another: above the diagonal what is handed
+on in the same step, below it what is fed back.
+"""
+
+import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mime.core.program import Program
 from mime.core.wiring import Edge
 from mime.reporting.plots import plain_text
-from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from mime.reporting.picture import Picture
 
-_BOX, _PITCH, _ROW = 2.4, 5.0, 1.9
-_INCHES = 0.55
-Point = tuple[float, float]
+_NAME, _KIND, _WORDS = 10.0, 7.5, 7.0
+"""Points: letters of a node's name, of its type, and of the rest."""
+_PAD, _GAP = 7.0, 9.0
+"""Points from words to the edge of their box, and from a box to the next."""
+_MARGIN = 6.0
+_INK, _BOX, _EDGE, _INPUT = "#444444", "#eaf1fb", "#3b6ea8", "#a04000"
 
 
 def graph_text(scenario: Scenario) -> str:
@@ -38,129 +48,152 @@ def graph_text(scenario: Scenario) -> str:
     return "\n".join(lines)
 
 
-def draw_graph(scenario: Scenario) -> "Figure":
-    """Boxes are nodes, with their inputs; dashed arrows carry the value of the step before."""
+def draw_graph(scenario: Scenario) -> "Picture":
+    """The graph of a scenario, with the kinds of its inputs."""
+    kinds = {name: table.kind for name, table in scenario.tables.inputs.items()}
+    return draw_program(scenario.simulation, kinds)
+
+
+def draw_program(program: Program, inputs: Mapping[str, str] | None = None) -> "Picture":
+    """Nodes on the diagonal; dashed lines carry the value of the step before.
+
+    `inputs`: what drives `node.field` from outside.
+    """
     with plain_text():
-        return _draw(scenario)
+        return _draw(program, inputs or {})
 
 
-def _draw(scenario: Scenario) -> "Figure":
-    from matplotlib.figure import Figure
-    from matplotlib.patches import FancyBboxPatch
+@dataclasses.dataclass(frozen=True)
+class _Words:
+    """Lines of text in a cell, and how much room they take, in points."""
 
-    simulation = scenario.simulation
-    place = _places(simulation)
-    columns = 1 + max(column for column, _ in place.values())
-    rows = 1 + max(row for _, row in place.values())
-    ends = {(edge.source, edge.target) for edge in simulation.wiring.edges}
-    back = any(place[a][0] >= place[b][0] for a, b in ends)
-    low = -1.4 - (1.0 if back else 0.0)
-    width, height = (columns - 1) * _PITCH + _BOX + 1.0, (rows - 1) * _ROW + 1.6 - low
-    figure = Figure(figsize=(max(width, 5.0) * _INCHES, height * _INCHES), layout="constrained")
-    axis = figure.subplots()
-    axis.set_xlim(-_BOX / 2 - 0.5, (columns - 1) * _PITCH + _BOX / 2 + 0.5)
-    axis.set_ylim(-(rows - 1) * _ROW + low, 1.6)
+    lines: tuple[tuple[str, float, str, str], ...]
+    """Text, size, colour, weight."""
+    delay: bool = False
+
+    @property
+    def width(self) -> float:
+        return max(_width(text, size) for text, size, _, _ in self.lines) + 2 * _PAD
+
+    @property
+    def height(self) -> float:
+        return sum(1.35 * size for _, size, _, _ in self.lines) + _PAD
+
+
+def _draw(program: Program, inputs: Mapping[str, str]) -> "Picture":
+    from mime.reporting.picture import Picture
+
+    order = list(program.wiring.order)
+    cells = _cells(program, order, inputs)
+    widths, heights = [0.0] * len(order), [0.0] * len(order)
+    for (row, column), words in cells.items():
+        widths[column] = max(widths[column], words.width)
+        heights[row] = max(heights[row], words.height)
+    x = [_MARGIN + sum(widths[:k]) + k * _GAP + widths[k] / 2 for k in range(len(order))]
+    y = [_MARGIN + sum(heights[:k]) + k * _GAP + heights[k] / 2 for k in range(len(order))]
+    width = sum(widths) + (len(order) - 1) * _GAP + 2 * _MARGIN
+    height = sum(heights) + (len(order) - 1) * _GAP + 2 * _MARGIN
+    figure = Picture(figsize=(width / 72, height / 72))
+    axis = figure.add_axes((0, 0, 1, 1))
+    axis.set(xlim=(0, width), ylim=(height, 0))
     axis.axis("off")
-    for name, node in simulation.nodes.items():
-        x, y = _centre(place[name])
-        inputs = [
-            f"◂ {field}: {scenario.tables.inputs[f'{name}.{field}'].kind}"
-            for owner, field in simulation.wiring.external
-            if owner == name
-        ]
-        axis.add_patch(
-            FancyBboxPatch(
-                (x - _BOX / 2, y - 0.45),
-                _BOX,
-                0.9,
-                boxstyle="round,pad=0.05",
-                facecolor="#eaf1fb",
-                edgecolor="#3b6ea8",
-                zorder=2,
-            )
-        )
-        axis.text(x, y + 0.17, name, ha="center", va="center", fontsize=10, weight="bold")
-        axis.text(x, y - 0.2, type(node).__name__, ha="center", va="center", fontsize=7.5)
-        if inputs:
-            words = "\n".join(inputs)
-            axis.text(x, y + 0.6, words, ha="center", va="bottom", fontsize=7, color="#a04000")
-    _draw_edges(axis, simulation, place)
+    for (row, column), words in cells.items():
+        if row != column:
+            size = cells[column, column]
+            _draw_way(axis, (x[row], y[row]), (x[column], y[column]), size.height, words.delay)
+    for (row, column), words in cells.items():
+        _draw_words(axis, x[column], y[row], words, is_node=row == column)
     return figure
 
 
-def _draw_edges(axis: Any, simulation: Simulation, place: dict[str, tuple[int, int]]) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
-    bundles: dict[tuple[str, str, bool], list[Edge]] = {}
-    for edge in simulation.wiring.edges:
-        bundles.setdefault((edge.source, edge.target, edge.delay), []).append(edge)
-    taken = [(*_centre(at), _BOX, 1.0) for at in place.values()]
-    depth = 0
-    # Arrows ahead are short: their labels have the first choice.
-    ahead = sorted(bundles, key=lambda ends: place[ends[1]][0] <= place[ends[0]][0])
-    for source, target, delay in ahead:
-        edges = bundles[source, target, delay]
-        (x0, y0), (x1, y1) = _centre(place[source]), _centre(place[target])
-        if x1 > x0:
-            start, end, bend = (x0 + _BOX / 2, y0), (x1 - _BOX / 2, y1), 0.0
-        else:
-            start, end = (x0, y0 - 0.5), (x1, y1 - 0.5)
-            bend = -(0.9 + 0.45 * depth) / max(abs(x0 - x1), 1.0)
-            depth += 1
-        axis.add_patch(
-            FancyArrowPatch(
-                start,
-                end,
-                connectionstyle=f"arc3,rad={bend}",
-                arrowstyle="-|>",
-                mutation_scale=11,
-                linestyle="--" if delay else "-",
-                color="#555555",
-                shrinkA=2,
-                shrinkB=2,
-                zorder=1,
-            )
-        )
-        words = "\n".join(_label(edge) for edge in edges)
-        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.85}
-        style = {"ha": "center", "va": "center", "fontsize": 6.5, "bbox": box, "zorder": 4}
-        axis.text(*_free_place(start, end, bend, words, taken), words, **style)
+def _cells(
+    program: Program, order: list[str], inputs: Mapping[str, str]
+) -> dict[tuple[int, int], _Words]:
+    """What is written in row i and column j: the node where they are the same, else its edges."""
+    place = {name: k for k, name in enumerate(order)}
+    bundles: dict[tuple[int, int], list[Edge]] = {}
+    for edge in program.wiring.edges:
+        bundles.setdefault((place[edge.source], place[edge.target]), []).append(edge)
+    cells = {}
+    for name, k in place.items():
+        lines = [(name, _NAME, "black", "bold")]
+        lines.append((type(program.nodes[name]).__name__, _KIND, "black", "normal"))
+        lines += [
+            (f"▸ {field}{_driven(inputs.get(f'{name}.{field}'))}", _WORDS, _INPUT, "normal")
+            for owner, field in program.wiring.external
+            if owner == name
+        ]
+        own = bundles.pop((k, k), [])
+        lines += [(f"↺ {_label(edge)}", _WORDS, _INK, "normal") for edge in own]
+        cells[k, k] = _Words(tuple(lines))
+    for at, edges in bundles.items():
+        dashed = all(edge.delay for edge in edges)
+        before = " (of the step before)"
+        lines = [
+            (_label(edge) + before * (edge.delay and not dashed), _WORDS, _INK, "normal")
+            for edge in edges
+        ]
+        cells[at] = _Words(tuple(lines), dashed)
+    return cells
 
 
-def _free_place(
-    start: Point,
-    end: Point,
-    bend: float,
-    words: str,
-    taken: list[tuple[float, float, float, float]],
-) -> Point:
-    """Where on the arrow, its middle first, a label covers no box and no other label."""
-    lines = words.splitlines()
-    width, height = 0.125 * max(map(len, lines)), 0.24 * len(lines)
-    dx, dy = end[0] - start[0], end[1] - start[1]
-    turn = (start[0] + dx / 2 + bend * dy, start[1] + dy / 2 - bend * dx)  # of a quadratic Bézier
-    places = []
-    for s in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8):
-        a, b, c = (1 - s) ** 2, 2 * s * (1 - s), s**2
-        places.append(
-            (a * start[0] + b * turn[0] + c * end[0], a * start[1] + b * turn[1] + c * end[1])
-        )
-    free = [
-        (x, y)
-        for x, y in places
-        if all(
-            abs(x - u) > (width + w) / 2 or abs(y - v) > (height + h) / 2 for u, v, w, h in taken
-        )
-    ]
-    x, y = (free or places)[0]
-    taken.append((x, y, width, height))
-    return x, y
+def _draw_way(
+    axis: Any, start: tuple[float, float], end: tuple[float, float], height: float, delay: bool
+) -> None:
+    """Along the source's row, then along the target's column into its box."""
+    above = end[1] > start[1]
+    tip = end[1] - height / 2 if above else end[1] + height / 2
+    style = {
+        "color": _INK,
+        "linewidth": 1.0,
+        "zorder": 1,
+        "linestyle": (0, (4, 3)) if delay else "-",
+    }
+    axis.plot([start[0], end[0], end[0]], [start[1], start[1], tip], **style)
+    head = {"color": _INK, "markersize": 6, "zorder": 3, "linestyle": "none"}
+    axis.plot([end[0]], [tip - (3 if above else -3)], "v" if above else "^", **head)
+
+
+def _draw_words(axis: Any, x: float, y: float, words: _Words, is_node: bool) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    width, height = words.width, words.height
+    face, edge = (_BOX, _EDGE) if is_node else ("white", "#bbbbbb")
+    corner = x - width / 2 + 2, y - height / 2 + 2
+    box: dict[str, Any] = {
+        "facecolor": face,
+        "edgecolor": edge,
+        "linewidth": 1.2 if is_node else 0.6,
+        "zorder": 2,
+    }
+    style = "round,pad=2,rounding_size=2"
+    axis.add_patch(FancyBboxPatch(corner, width - 4, height - 4, boxstyle=style, **box))
+    top = y - (height - _PAD) / 2
+    for text, size, colour, weight in words.lines:
+        middle = top + 0.675 * size
+        look = {"fontsize": size, "color": colour, "weight": weight, "zorder": 4}
+        axis.text(x, middle, text, ha="center", va="center_baseline", **look)
+        top += 1.35 * size
+
+
+def _width(text: str, size: float) -> float:
+    """Points that a line of text takes; small letters on few pixels are a little wider."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    weight = "bold" if size == _NAME else "normal"
+    path = TextPath((0, 0), text, size=size, prop=FontProperties(weight=weight), usetex=False)
+    return 1.06 * float(path.get_extents().width) if len(path.vertices) else 0.0
+
+
+def _driven(kind: str | None) -> str:
+    return "" if kind is None else f": {kind}"
 
 
 def _label(edge: Edge) -> str:
     name = edge.source_field
     if edge.target_field != edge.source_field:
-        name += f" →\n{edge.target_field}"
+        name += f" → {edge.target_field}"
     return name + _transform(edge)
 
 
@@ -170,25 +203,3 @@ def _transform(edge: Edge) -> str:
     component, scale = (getattr(edge.transform, name, None) for name in ("component", "scale"))
     words = "" if component is None else f" [{str(component).strip('()').rstrip(',')}]"
     return words + ("" if scale in (None, 1.0) else f" times {scale:g}")
-
-
-def _places(simulation: Simulation) -> dict[str, tuple[int, int]]:
-    """Column and row of each node: further right than all that it reads in the same step."""
-    column: dict[str, int] = {}
-    for name in simulation.wiring.order:
-        before = [
-            column[edge.source]
-            for edge in simulation.wiring.edges_into(name)
-            if not edge.delay and edge.source in column
-        ]
-        column[name] = 1 + max(before, default=-1)
-    rows: dict[int, int] = {}
-    places = {}
-    for name, at in column.items():
-        places[name] = (at, rows.get(at, 0))
-        rows[at] = rows.get(at, 0) + 1
-    return places
-
-
-def _centre(place: tuple[int, int]) -> tuple[float, float]:
-    return place[0] * _PITCH, -place[1] * _ROW

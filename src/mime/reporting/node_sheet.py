@@ -152,7 +152,7 @@ def _escaped(text: str) -> str:
 
 
 def _parameters(title: str, cls: type[Parameterised]) -> SheetTable:
-    docs, choices = _documentation(cls), cls.option_choices()
+    docs, choices = documentation(cls), cls.option_choices()
     rows = [_row(argument, docs, choices) for argument in arguments_of(cls).values()]
     return SheetTable(title, ("name", "unit", "default", "range", "meaning"), rows)
 
@@ -187,7 +187,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return " x ".join(map(str, shape)) or "scalar"
 
 
-def _documentation(cls: type) -> dict[str, str]:
+def documentation(cls: type) -> dict[str, str]:
     """What the constructor says of its arguments, what `effect` says, and strings under fields."""
     found = {field.name: field.metadata.get("doc", "") for field in dataclasses.fields(cls)}
     found = {name: words for name, words in found.items() if words}

@@ -2,24 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from mime.core.printing import number as number
 
 if TYPE_CHECKING:
     from mime.scenarios.merits import FigureOfMerit
-
-
-def number(value: Any, digits: int = 5) -> str:
-    """`83.333`, `1.2e-05`, `true`; a long array is cut short."""
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, str):
-        return value
-    array = np.asarray(value)
-    if array.ndim == 0:
-        return f"{array.item() + 0.0:.{digits}g}"  # no minus zero
-    if array.size > 12:
-        return f"array of {' x '.join(map(str, array.shape))}"
-    return f"[{', '.join(number(entry, digits) for entry in array)}]"
 
 
 def with_unit(value: Any, unit: str, digits: int = 5) -> str:

@@ -1,83 +1,31 @@
 """`report.html`: one page with all of a run, no other file needed."""
 
-import base64
-import io
 import platform
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 import mime
 from mime.control.kinematics import KinematicTree
-from mime.core.address import find
 from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
-from mime.reporting.numbers import figure_cells, number, with_unit
-from mime.running.recording import parameter_values
+from mime.reporting.html import Markup, embedded, folded, image, page, table
+from mime.reporting.numbers import figure_cells, with_unit
+from mime.reporting.tables import (
+    JOINT_NUMBERS,
+    JOINTS,
+    PARAMETERS,
+    joint_rows,
+    parameter_rows,
+    trees_of,
+)
 from mime.scenarios.merits import FigureOfMerit
-from mime.scenarios.node_types import arguments_of
 from mime.scenarios.scenario import Scenario
 
-if TYPE_CHECKING:
-    import matplotlib.figure
-
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222 }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.6rem }
-h2 { font-size: 1.15rem; margin-top: 2rem; border-bottom: 1px solid #ddd }
-table { border-collapse: collapse }
-td, th { padding: .15rem .9rem .15rem 0; text-align: left; vertical-align: top }
-td.n { text-align: right; font-variant-numeric: tabular-nums }
-img { max-width: 100% }
-iframe { width: 100%; height: 36rem; max-height: 90vh; border: 1px solid #8886; border-radius: 4px }
-pre { background: #f6f6f6; padding: .8rem; overflow: auto; font-size: 13px }
-figure { margin: 1rem 0 }
-.dim { color: #777 }
-"""
-
-
-def png_bytes(figure: "matplotlib.figure.Figure", dpi: int = 110) -> bytes:
-    """A figure as a PNG, the same bytes for the same figure."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
-    return file.getvalue()
-
-
-def image(png: bytes, words: str) -> str:
-    """A PNG inside the page."""
-    data = base64.b64encode(png).decode()
-    return f'<img alt="{escape(words)}" src="data:image/png;base64,{data}">'
-
-
-def embedded(html: str, words: str) -> str:
-    """A page inside the page, apart from it: neither's style or script reaches the other."""
-    return f'<iframe title="{escape(words)}" allow="fullscreen" srcdoc="{escape(html)}"></iframe>'
-
-
-def page(title: str, body: str) -> str:
-    """A whole page."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
-    )
-
-
-def table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[int] = ()
-) -> str:
-    """An HTML table of cells that are escaped here."""
-    lines = ["<table><tr>", *(f"<th>{escape(name)}</th>" for name in headings), "</tr>"]
-    for row in rows:
-        cells = (
-            f"<td{' class=n' if i in numeric else ''}>{escape(cell)}</td>"
-            for i, cell in enumerate(row)
-        )
-        lines += ["<tr>", *cells, "</tr>"]
-    return "".join([*lines, "</table>"])
+_HOW_TO_READ = (
+    "<p class=dim>Nodes stand in the order in which a step visits them. What one feeds to another "
+    "is in its row and the other's column; dashed is the value of the step before.</p>"
+)
 
 
 def write_report(
@@ -97,10 +45,7 @@ def write_report(
     simulation = scenario.tables.simulation
     parts = [f"<p>{escape(scenario.tables.description)}</p>"]
     if figures:
-        rows = [
-            [*figure_cells(figure), _verdict(figure) if figure.limits else ""] for figure in figures
-        ]
-        parts += ["<h2>Figures of merit</h2>", table(["figure", "value", "limits", ""], rows, [1])]
+        parts += ["<h2>Figures of merit</h2>", figures_of_merit(figures)]
     if limits:
         rows = [
             [w.node, f"{w.what} {w.entry}".strip(), *_values(w), f"{w.time_s:g} s"] for w in limits
@@ -113,8 +58,10 @@ def write_report(
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
     parts += [f"<p>{escape(words)}</p>" for words in failures]
     if graph is not None:
-        parts += ["<h2>Graph</h2>", image(graph, "the graph of nodes and edges")]
+        picture = image(graph, "the graph of nodes and edges")
+        parts += ["<h2>Graph</h2>", f"<div class=scroll>{picture}</div>", _HOW_TO_READ]
     parts.append("<h2>Parameters</h2>")
+    parts += [_robot(*found) for found in trees_of(scenario.simulation.nodes.values())]
     parts += [_parameters(node) for node in scenario.simulation.nodes.values()]
     run = [
         ["duration", f"{simulation.duration:g} s"],
@@ -127,9 +74,7 @@ def write_report(
     ]
     parts += ["<h2>Run</h2>", table(["", ""], run), "<h2>Reproduce</h2>"]
     parts.append(f"<pre>{escape(command)}</pre>")
-    parts.append(
-        f"<details><summary>scenario file</summary><pre>{escape(scenario.text)}</pre></details>"
-    )
+    parts.append(folded("scenario file", f"<pre>{escape(scenario.text)}</pre>"))
     return page(scenario.title, "\n".join(parts))
 
 
@@ -148,8 +93,44 @@ def _robot_files(nodes: Iterable[Node]) -> list[str]:
     return parts
 
 
+def figures_of_merit(figures: Sequence[FigureOfMerit]) -> str:
+    """The table of the figures, with what became of their limits."""
+    rows = [[*figure_cells(figure), _verdict(figure)] for figure in figures]
+    return table(["figure", "value", "limits", ""], rows, [1])
+
+
+_VERDICTS = {"ok": "ok", "outside": "outside its limits", "unfinished": "unfinished"}
+
+
 def _verdict(figure: FigureOfMerit) -> str:
-    return "ok" if figure.ok else "outside its limits" if figure.reached else "unfinished"
+    kind = figure.verdict
+    return _coloured(kind, _VERDICTS[kind]) if kind in _VERDICTS else kind
+
+
+def verdict_words(figures: Sequence[FigureOfMerit]) -> str:
+    """Of all figures together: `4 ok`, `1 outside: overshoot`."""
+    found = []
+    for kind in _VERDICTS:
+        names = [figure.name for figure in figures if figure.verdict == kind]
+        named = "" if kind == "ok" else f": {', '.join(names)}"
+        found += [_coloured(kind, f"{len(names)} {kind}{named}")] if names else []
+    return Markup(", ".join(found))
+
+
+def _coloured(kind: str, words: str) -> Markup:
+    return Markup(f"<span class={kind}>{escape(words)}</span>")
+
+
+def _parameters(node: Node) -> str:
+    kind = f"<span class=dim>{escape(type(node).__name__)}</span>"
+    rows = parameter_rows(node)
+    return f"<h3>{escape(node.name)} {kind}</h3>" + table(PARAMETERS, rows, [1], stacked=True)
+
+
+def _robot(names: Sequence[str], tree: KinematicTree) -> str:
+    """The numbers of a robot, once, for all nodes that know it."""
+    title = f"Robot {tree.name}, as {' and '.join(names)} know{'s' * (len(names) == 1)} it"
+    return folded(title, table(JOINTS, joint_rows(tree), JOINT_NUMBERS))
 
 
 def _values(found: LimitExceeded) -> tuple[str, str]:
@@ -165,19 +146,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "?"
     return {**found, "platform": platform.platform()}
-
-
-def _parameters(node: Node) -> str:
-    specs = node.parameter_specs()
-    values: dict[str, Any] = parameter_values({node.name: node})[node.name]
-    rows = []
-    for name, value in values.items():
-        spec = find(node, name).spec
-        meaning = [spec.unit, spec.doc] if spec else ["", ""]
-        rows.append([name, number(np.asarray(value), 6), *meaning])
-    for name in arguments_of(type(node)):
-        value = getattr(node, name, None)
-        if name not in specs and isinstance(value, str | bool | int | float):
-            rows.append([name, number(value), "", ""])
-    heading = f"<h3>{escape(node.name)} <span class=dim>{type(node).__name__}</span></h3>"
-    return heading + table(["parameter", "value", "unit", "meaning"], rows, [1])

@@ -1,6 +1,6 @@
 """The tables that `mime run` prints: figures of merit and recorded fields, with units."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -30,13 +30,19 @@ def figures_table(figures: "Sequence[FigureOfMerit]") -> Table:
     for heading, side in (("figure", "left"), ("value", "right"), ("limits", "left"), ("", "left")):
         table.add_column(heading, justify="right" if side == "right" else "left")
     for figure in figures:
-        verdict = "ok" if figure.ok else "OUTSIDE" if figure.reached else "UNFINISHED"
-        table.add_row(*figure_cells(figure), verdict if figure.limits else "")
+        verdict = figure.verdict
+        loud = verdict in ("outside", "unfinished")
+        table.add_row(*figure_cells(figure), verdict.upper() if loud else verdict)
     return table
 
 
-def fields_table(trajectory: "Trajectory") -> Table:
-    """Least, largest and last value of every recorded field; of a vector over its components."""
+def fields_table(trajectory: "Trajectory", never: Mapping[str, float] | None = None) -> Table:
+    """Least, largest and last value of every recorded field; of a vector over its components.
+
+    `never`: the value that says of a field that its event has not happened.
+    """
+    import numpy as np
+
     from mime.reporting.numbers import number
 
     table = Table(title="recorded", title_justify="left", box=None, pad_edge=False)
@@ -48,8 +54,11 @@ def fields_table(trajectory: "Trajectory") -> Table:
         for field, values in fields.items():
             if not values.size:
                 continue
-            unit = trajectory.units[node][field] or "1"
+            name, unit = f"{node}.{field}", trajectory.units[node][field] or "1"
+            if never and name in never and np.all(values == never[name]):
+                table.add_row(name, "", "", "never", "")
+                continue
             last = number(values[-1], 4) if values.ndim == 1 else f"({values[0].size} components)"
             ends = number(values.min(), 4), number(values.max(), 4)
-            table.add_row(f"{node}.{field}", *ends, last, unit)
+            table.add_row(name, *ends, last, unit)
     return table

@@ -10,8 +10,10 @@ from mime.core.arguments import function as checked_function
 from mime.core.arguments import instance, real, text, texts, whole
 from mime.core.checks import check
 from mime.core.node import Node, State
+from mime.core.printing import counted, graph_text
 from mime.core.problem import GraphError, Problem
 from mime.core.step import SimulationState
+from mime.core.upward import drawer
 from mime.core.wiring import CouplingGroup, Derived, Edge
 from mime.running.simulation import Simulation
 
@@ -37,6 +39,15 @@ class GraphManager:
         self._groups: list[CouplingGroup] = []
         self._derived: list[Derived] = []
         self._running: tuple[Simulation, SimulationState] | None = None
+
+    def __repr__(self) -> str:
+        counts = counted(
+            edge=self._edges, external_input=self._external, coupling_group=self._groups
+        )
+        return graph_text("GraphManager", self._nodes, counts)
+
+    def _repr_html_(self) -> str:
+        return drawer("GraphManager.html")(self)
 
     def add_node(self, node: Node | Any) -> None:
         """Add a node. Its name must be its own."""

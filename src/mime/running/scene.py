@@ -70,7 +70,39 @@ def scene(nodes: Mapping[str, Node], wiring: Wiring) -> Drawing:
     if not wanted:
         _add_goals(frames, shapes, goal_fields(nodes, wiring))
     size = max((drawing.size_m for drawing in drawn.values()), default=0.1)
-    return Drawing(tuple(frames), tuple(shapes), (), names, size)
+    return Drawing(tuple(frames), tuple(shapes), (), _spread(names, nodes, wiring), size)
+
+
+def _spread(
+    names: Mapping[str, tuple[str, ...]], nodes: Mapping[str, Node], wiring: Wiring
+) -> dict[str, tuple[str, ...]]:
+    """Names of components go along plain edges: what drives an arm's joints is named after them.
+
+    In a node, all fields of joints are of the same ones, and a goal is of what it is the goal of.
+    """
+    fields = {
+        name: [*node.boundary_flux_spec(), *node.state_spec(), *node.boundary_input_spec()]
+        for name, node in nodes.items()
+    }
+    alike = [
+        {f"{edge.source}.{edge.source_field}", f"{edge.target}.{edge.target_field}"}
+        for edge in wiring.edges
+        if edge.transform is None
+    ]
+    alike += [{f"{name}.{f}" for f in found if "joint" in f} for name, found in fields.items()]
+    alike += [
+        {f"{name}.{goal}", f"{name}.{measured}"}
+        for name, node in nodes.items()
+        for goal, measured in node.goal_inputs().items()
+    ]
+    found, before = dict(names), -1
+    while len(found) > before:  # as far as the names can go
+        before = len(found)
+        for group in alike:
+            known = {found[field] for field in group if field in found}
+            if len(known) == 1:
+                found |= dict.fromkeys(sorted(group - found.keys()), next(iter(known)))
+    return found
 
 
 class DrawingWarning(UserWarning):

@@ -11,11 +11,13 @@ import numpy as np
 
 from mime._text import quoted
 from mime.core.arguments import instance, real, whole
+from mime.core.printing import counted, graph_text
 from mime.core.problem import InputError
 from mime.core.program import MOST_STEPS, Program
 from mime.core.recorder import Recorded
 from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
+from mime.core.upward import drawer
 from mime.running.backend import Backend, backend
 from mime.running.batch import BatchJob
 from mime.running.forks import warn_if_forked
@@ -139,6 +141,15 @@ class Simulation(Program):
         warn_if_forked()
         job = BatchJob(variants, selection, steps, every, threads, watch or strict)
         return job.finish(progress, strict)
+
+    def __repr__(self) -> str:
+        w = self.wiring
+        counts = counted(edge=w.edges, external_input=w.external, coupling_group=w.groups)
+        counts.append(f"steps of {self.timestep:g} s")
+        return graph_text("Simulation", (self.nodes[name] for name in w.order), counts)
+
+    def _repr_html_(self) -> str:
+        return drawer("Simulation.html")(self)
 
     def to_mjcf(
         self,

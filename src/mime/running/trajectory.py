@@ -13,10 +13,12 @@ from mime._files import write_atomically
 from mime._text import nearest, quoted
 from mime.core.drawing import Drawing
 from mime.core.monitor import LimitExceeded
+from mime.core.printing import cut
 from mime.core.program import Program
 from mime.core.step import SimulationState
+from mime.core.upward import drawer
 from mime.running import result_file
-from mime.running.drawing import Page, drawer
+from mime.running.drawing import Page
 from mime.running.result_file import ResultError
 from mime.running.scene import scene
 
@@ -93,12 +95,13 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
     def __repr__(self) -> str:
         size = "" if self.batch_size is None else f"{self.batch_size} members, "
         span = f"{self.time[0]:g} to {self.time[-1]:g} s" if len(self.time) else "no samples"
-        lines = [f"Trajectory({size}{len(self.time)} samples, {span})"]
+        lines = []
         for node, fields in self.fields.items():
             for field, values in fields.items():
                 shape = "x".join(map(str, values.shape))
                 lines.append(f"  {node}.{field} [{self.units[node][field] or '1'}] {shape}")
-        return "\n".join(lines)
+        heading = f"Trajectory({size}{len(self.time)} samples, {span})"
+        return "\n".join([heading, *cut(lines, more=": .fields")])
 
     def to_xarray(self) -> "xarray.Dataset":
         """A dataset: variables `node.field` with units and descriptions, parameters as attributes.
@@ -187,27 +190,26 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         """Write a GIF of the run, drawn by matplotlib, for slides; `speed` 2 is twice as fast."""
         drawer("Trajectory.animate")(self, path, fps, speed)
 
-    def plot(self, fields: list[str] | None = None) -> "matplotlib.figure.Figure":
-        """Draw one axis per field (`"node.field"`; all by default) over time, with units."""
-        from matplotlib.figure import Figure
+    def plot(
+        self,
+        *fields: str | Sequence[str],
+        title: str = "",
+        against: str | Sequence[str] = (),
+        unit: str | None = None,
+    ) -> "matplotlib.figure.Figure":
+        """Draw fields over time: `plot("arm.joint_angles")`, one or several, by default all.
 
-        chosen = fields or [
-            f"{node}.{field}" for node in self.fields for field in self.fields[node]
-        ]
-        figure = Figure(figsize=(8, 1.2 + 1.6 * len(chosen)), layout="constrained")
-        axes = figure.subplots(len(chosen), 1, sharex=True, squeeze=False)[:, 0]
-        for axis, name in zip(axes, chosen, strict=True):
-            node, _, field = name.rpartition(".")
-            values = self[node][field]
-            time_axis = 0 if self.batch_size is None else 1
-            lines = np.moveaxis(values, time_axis, 0).reshape(len(self.time), -1)
-            axis.plot(self.time, lines, linewidth=1.2)
-            unit = self.units[node][field] or "1"
-            axis.set_ylabel(f"{field}\n[{unit}]", fontsize=8)
-            axis.set_title(node, fontsize=8, loc="left")
-            axis.grid(alpha=0.3)
-        axes[-1].set_xlabel("time [s]")
-        return figure
+        Neighbours of one unit share axes. Components have their names: joints, x y z; those of
+        another unit (the quaternion of a pose) have axes of their own. A notebook shows the figure.
+
+        fields     `node.field`, `node.field[0]`, `node.field[0:3]`
+        against    what to draw them over in place of time: one field, or one for each
+        unit       in place of the fields' own, where they can be shown in it: `deg`, `mm`, `rpm`
+        """
+        return drawer("Trajectory.plot")(self, fields, title, against, unit)
+
+    def _repr_html_(self) -> str:
+        return drawer("Trajectory.html")(self)
 
 
 class _Fields(dict[str, np.ndarray]):

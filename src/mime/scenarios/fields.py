@@ -4,7 +4,6 @@ import math
 import re
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from mime._text import nearest, quoted
@@ -55,14 +54,6 @@ def picked_shape(shape: tuple[int, ...], index: Index) -> tuple[int, ...] | None
         else:
             return None
     return tuple(picked)
-
-
-def component_names(name: str, shape: tuple[int, ...]) -> list[str]:
-    """A name for every number that a field's name stands for, in order; `shape` is the field's."""
-    node, field, index = split_field(name)
-    picked = np.arange(math.prod(shape)).reshape(shape)[index or ()].ravel()
-    places = [np.unravel_index(number, shape) for number in picked]
-    return [f"{node}.{field}[{','.join(map(str, at))}]" if at else name for at in places]
 
 
 def _part(words: str) -> int | slice:

@@ -1,6 +1,7 @@
 """`[[figures_of_merit]]`: one number from a run, with its unit and the limits it must keep."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -26,6 +27,10 @@ class Merit(BaseModel):
     at_most: Finite | None = None
     unit: str | None = None
     """Unit of the figure and its limits, where it is not the field's."""
+    limits_of: Words | None = None
+    """A node, an assembly or a key of it, `mouse.maze`, that the limits were found for: where that
+    is another, by `--set`, they are not judged.
+    """
 
     @property
     def needs_one_component(self) -> bool:
@@ -129,6 +134,15 @@ class FigureOfMerit:
     ok: bool
     window: str = ""
     """In words, which part of the run counts; nothing when that is all of it."""
+    aside: str = ""
+    """In words, why its limits are not judged; nothing when they are."""
+
+    @property
+    def verdict(self) -> str:
+        """`ok`, `outside`, `unfinished`; why it is not judged; nothing without limits."""
+        if not self.limits or self.aside:
+            return self.aside
+        return "ok" if self.ok else "outside" if self.reached else "unfinished"
 
     @property
     def reached(self) -> bool:
@@ -136,10 +150,24 @@ class FigureOfMerit:
         return not np.isnan(self.value)
 
 
-def evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
-    """The figure's value, and whether it keeps its limits. One that does not exist is NaN."""
+def evaluate(merit: Any, trajectory: Trajectory, overridden: Sequence[str] = ()) -> FigureOfMerit:
+    """The figure's value, and whether it keeps its limits. One that does not exist is NaN.
+
+    `overridden` are the keys that have another value than in the file: limits may not be for them.
+    """
     with np.errstate(all="ignore"):  # squares of large numbers are infinite, and shown as that
-        return _evaluate(merit, trajectory)
+        figure = _evaluate(merit, trajectory)
+    if figure.limits and any(_within(key, merit.limits_of) for key in overridden):
+        words = f"not judged: its limits are of another {merit.limits_of}"
+        return dataclasses.replace(figure, ok=True, aside=words)
+    return figure
+
+
+def _within(key: str, limits_of: str | None) -> bool:
+    """Whether a change of `mouse.maze.seed` is one of `mouse.maze`, or the other way round."""
+    if limits_of is None:
+        return False
+    return f"{key}.".startswith(f"{limits_of}.") or f"{limits_of}.".startswith(f"{key}.")
 
 
 def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:

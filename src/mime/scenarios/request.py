@@ -283,6 +283,11 @@ class _Fields:
 
 
 def _check_merit(merit: Merit, fields: _Fields, at: Place) -> None:
+    known = [*fields.source.names("nodes"), *fields.source.names("assemblies")]
+    first = (merit.limits_of or "").partition(".")[0]
+    if merit.limits_of is not None and first not in known:
+        words = f"must begin with a node or an assembly, got {shown(merit.limits_of)}"
+        fields.source.add((*at, "limits_of"), f"{words}{nearest(first, known)}; {quoted(known)}")
     entry = fields.find(merit.field, (*at, "field"))
     if entry is not None and not fields.source.wrong(*at, "kind"):
         fields.check_unit(merit.own_unit(entry[1]), merit.unit, at)

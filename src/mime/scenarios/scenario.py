@@ -11,6 +11,7 @@ import jax
 from mime.core.arguments import path as path_of
 from mime.core.arguments import texts
 from mime.core.problem import InputError
+from mime.core.upward import drawer
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
 from mime.running.simulation import Simulation
@@ -19,7 +20,7 @@ from mime.scenarios.assemblies import Drawing, all_drawings, build_assemblies
 from mime.scenarios.build_graph import Parts, build_graph
 from mime.scenarios.build_nodes import build_nodes
 from mime.scenarios.bundled import bundled_scenarios
-from mime.scenarios.merits import FigureOfMerit, evaluate
+from mime.scenarios.merits import FigureOfMerit, Statistic, evaluate
 from mime.scenarios.request import (
     check_goals,
     check_steps,
@@ -32,7 +33,7 @@ from mime.scenarios.source import ScenarioError, ScenarioProblem, apply_override
 from mime.scenarios.tables import ScenarioTables, checked_tables
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Scenario:
     """What `load_scenario` returns."""
 
@@ -47,6 +48,14 @@ class Scenario:
     record: list[str]
     drawings: dict[str, Drawing]
     """Drawings by `assembly.drawing`."""
+
+    def __repr__(self) -> str:
+        simulation = self.tables.simulation
+        words = f"Scenario {self.title!r}: {simulation.duration:g} s in {self.steps:,} steps"
+        return f"{words}, {self.file}\n{self.simulation!r}"
+
+    def _repr_html_(self) -> str:
+        return drawer("Scenario.html")(self)
 
     @property
     def name(self) -> str:
@@ -85,6 +94,12 @@ class Scenario:
                 progress=progress,
             )
 
+    def never(self) -> dict[str, float]:
+        """By field, the value that says that its event has not happened, as figures name it."""
+        merits = self.tables.figures_of_merit.values()
+        named = [merit for merit in merits if isinstance(merit, Statistic)]
+        return {merit.field: merit.never for merit in named if merit.never is not None}
+
     def figures(self, trajectory: Trajectory) -> list[FigureOfMerit]:
         """The figures of merit of a run of it."""
         if trajectory.batch_size is not None:
@@ -93,7 +108,9 @@ class Scenario:
                 "Take its arrays, (member, time): trajectory[node][field]",
                 place=("trajectory",),
             )
-        return [evaluate(merit, trajectory) for merit in self.tables.figures_of_merit.values()]
+        changed = [words.partition("=")[0].strip() for words in self.overrides]
+        merits = self.tables.figures_of_merit.values()
+        return [evaluate(merit, trajectory, changed) for merit in merits]
 
 
 def load_scenario(

@@ -17,7 +17,7 @@ import numpy as np
 
 import mime
 from mime._files import write_atomically
-from mime.reporting.report import png_bytes
+from mime.reporting.html import png_bytes
 from mime.verification.benchmark import Benchmark, Convergence, Measurement, Subject, Verdict
 from mime.verification.convergence import draw_convergence
 from mime.verification.report import index_page, report_page

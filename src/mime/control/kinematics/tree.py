@@ -19,8 +19,10 @@ from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYP
 from mime.control.kinematics.report import Finding
 from mime.control.kinematics.scalar import Array
 from mime.core.pose import IDENTITY_POSE
+from mime.core.printing import cut
 from mime.core.spec import parameter
-from mime.running.drawing import Page, drawer
+from mime.core.upward import drawer
+from mime.running.drawing import Page
 
 
 class Visual(NamedTuple):
@@ -223,21 +225,26 @@ class KinematicTree(Editable, eqx.Module):
         root = "floating base" if self.base == "floating" else "root"
         count, name = self.num_joints, self.root_link_name
         lines = [f"KinematicTree {self.name!r}: {count} joints on {root} {name!r}"]
+        joints = []
         for i, parent in enumerate(self.parent_idxs):
             joint, coordinate = self.link_joint_names[i], self.joint_names[self.coordinate_idxs[i]]
             mimics = "" if joint == coordinate else f", mimics {coordinate!r}"
             above = self.root_link_name if parent < 0 else self.link_names[parent]
-            lines.append(
+            joints.append(
                 f"  {joint!r} ({kinds[self.joint_kinds[i]]}{mimics}): {above!r} -> "
                 f"{self.link_names[i]!r}"
             )
+        lines += cut(joints, 16, ": .link_joint_names")
         mended = [finding for finding in self.report if finding.mended]
         ignored = [finding for finding in self.report if not finding.mended]
         lines.append("  ignored:" if ignored else "  ignored: nothing")
-        lines += [f"    {finding.briefly}" for finding in ignored]
+        lines += cut([f"    {finding.briefly}" for finding in ignored], 8, ": .report", 400)
         lines += ["  mended:"] * bool(mended)
-        lines += [f"    {finding.briefly}" for finding in mended]
+        lines += cut([f"    {finding.briefly}" for finding in mended], 8, ": .report", 400)
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return drawer("KinematicTree.html")(self)
 
 
 def ancestor_mask(parent_idxs: Sequence[int] | np.ndarray) -> Bool[np.ndarray, "links links"]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from mime._text import nearest, quoted, warn_user
 from mime.core.problem import ParameterError, Problem
+from mime.core.upward import drawer
 from mime.nodes.actuation.motor.friction import Coulomb
 from mime.nodes.actuation.motor.thermal import Winding
 
@@ -21,7 +22,23 @@ class DatasheetWarning(UserWarning):
     """Figures of one data sheet that cannot all be true."""
 
 
-@dataclasses.dataclass(frozen=True)
+_UNITS = {
+    "nominal_voltage_v": "V",
+    "no_load_current_a": "A",
+    "rotor_inertia_kg_m2": "kg·m²",
+    "no_load_speed_rad_per_s": "rad/s",
+    "no_load_speed_rpm": "rpm",
+    "stall_torque_n_m": "N·m",
+    "stall_current_a": "A",
+    "r_ohm": "Ω",
+    "l_henry": "H",
+    "kt_n_m_per_a": "N·m/A",
+    "mechanical_time_constant_s": "s",
+    "reference_temperature_c": "°C",
+}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Datasheet:
     """A motor's figures at nominal voltage, as its maker prints them, in SI units.
 
@@ -63,6 +80,21 @@ class Datasheet:
             )
         if self.r_ohm is None and self.stall_current_a is None:
             yield Problem(("r_ohm",), "or stall_current_a must be given, got None for both")
+
+    def figures(self) -> dict[str, tuple[float, str]]:
+        """What the sheet says, by name: value and unit."""
+        return {
+            name: (value, unit)
+            for name, unit in _UNITS.items()
+            if (value := getattr(self, name)) is not None
+        }
+
+    def __repr__(self) -> str:
+        lines = [f"  {name} = {value:g} {unit}" for name, (value, unit) in self.figures().items()]
+        return "\n".join([f"Datasheet: {self.source or 'of no source'}", *lines])
+
+    def _repr_html_(self) -> str:
+        return drawer("Datasheet.html")(self)
 
     @property
     def no_load_speed(self) -> float:

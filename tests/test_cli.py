@@ -385,7 +385,8 @@ def test_a_demo_goes_on_when_a_scenario_fails_and_says_which(cli, tmp_path, monk
     assert code == 1
     assert out.endswith("failed: wild\n")
     page = (tmp_path / "demo" / "index.html").read_text()
-    assert "<h2>wild</h2><p>failed: rotor." in page
+    assert '<h2 id="wild">wild</h2><p>failed: rotor.' in page
+        assert '<a href="#wild">wild</a></td><td><span class=outside>failed</span>' in page
     assert 'href="tame/report.html"' in page
 
 

@@ -45,7 +45,7 @@ each operation in test_primitives.py), and XLA's is the same program, operation 
 operation. This takes a third off a test's time."""
 
 
-SHAPES_CHECKED = {"nodes", "control", "maze", "mouse"}
+SHAPES_CHECKED = {"nodes", "control", "maze", "mouse", "test_shapes.py"}
 """Here shapes are checked at each call, where the functions that name them have tests of their own.
 A program takes more than twice as long to trace so."""
 

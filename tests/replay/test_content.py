@@ -277,6 +277,17 @@ def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
     assert "of their" in meshes.packed()[2][0]
 
 
+def test_a_small_deflection_is_shown_many_times_as_large():
+    graph = GraphManager()
+    graph.add_node(ElasticJointNode("joint", 1e-3, 0.01, 0.03, 50.0))
+    run = graph.compile().run(0.05, initial_state={"joint": {"deflection": 0.002}})
+    content, _ = page_content(run, "x", samples=20)
+    twist = next(shape for shape in content["shapes"] if shape["kind"] == "twist")
+    largest = np.abs(run["joint"]["deflection"]).max()
+    assert 0.2 < twist["factor"] * largest <= 0.6
+    assert "20 of 50 recorded instants are shown" in content["notes"]
+
+
 def test_no_word_of_the_data_can_end_its_script():
     words = {"a": "</script><script>alert(1)</script><!--", "b": "\u2028 & 'x'"}
     text = json_in_html(words)

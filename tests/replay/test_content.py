@@ -268,11 +268,10 @@ def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
     np.testing.assert_allclose(np.sort(moments), [0.03, 0.04, 0.05], rtol=1e-12)
     assert mass_table(tree)[-1][1] == "4"
 
-    vertices, corners, flat = read_mesh(str(tmp_path / "ball.stl"))
-    assert flat
-    few = thinned((vertices, corners, flat), 3)
-    assert len(few[1]) < 0.5 * len(corners)
-    meshes = Meshes(Block(), most=len(corners) // 2)
+    ball = read_mesh(str(tmp_path / "ball.stl"))
+    assert ball.flat
+    assert len(thinned(ball, 3).corners) < 0.5 * len(ball.corners)
+    meshes = Meshes(Block(), most=len(ball.corners) // 2)
     meshes.read(str(tmp_path / "ball.stl"))
     assert "of their" in meshes.packed()[2][0]
 

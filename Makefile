@@ -52,7 +52,7 @@ test: lint browser  ## lint, format, types, all tests
 test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
 
-fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each (MIME_FUZZ=1000 make fuzz)
+fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
 soak: .venv/.tests  ## thousands of programs: memory stays bounded, native code agrees with XLA; hours

@@ -1,12 +1,13 @@
 """Strict JAX for all tests: double precision, and no silent rank promotion."""
 
+import gc
 import os
 import re
 from pathlib import Path
 
 import jax
+import jaxtyping
 import pytest
-from jaxtyping import install_import_hook
 
 SOURCES = Path(__file__).parents[1] / "src"
 WITH_SHAPES = ["mime.nodes"] + [
@@ -18,7 +19,7 @@ WITH_SHAPES = ["mime.nodes"] + [
 ]
 """The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
 each call of the compiler of native code took longer than the tests themselves."""
-install_import_hook(WITH_SHAPES, "beartype.beartype")
+jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)
@@ -32,21 +33,43 @@ def pytest_configure(config):
 
 
 OPTIMISED = {
-    "mime.native": {"native", "documentation"},
+    "mime.native": {
+        *("documentation", "elementary", "test_scenarios.py", "test_blocks.py"),
+        *("test_machine.py", "test_random_programs.py"),
+    },
     "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
 }
-"""Here machine code is compiled as it is for users. Elsewhere it is there sooner: `mime.native`'s
-has the same bits (tests/native/test_machine.py), and XLA's is the same program, operation by
+"""Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is
+there sooner: `mime.native`'s has the same bits (an arm's in tests/native/test_machine.py, those of
+each operation in test_primitives.py), and XLA's is the same program, operation by
 operation. This takes a third off a test's time."""
+
+
+SHAPES_CHECKED = {"nodes", "control", "maze", "mouse"}
+"""Here shapes are checked at each call, where the functions that name them have tests of their own.
+A program takes more than twice as long to trace so."""
+
+gc.set_threshold(100_000, 50, 100)
+"""Tracing makes millions of objects that are needed: to look through them all the time finds none
+to free."""
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Before any fixture, also of a module."""
+    unchecked = SHAPES_CHECKED.isdisjoint(item.path.parts)
+    jaxtyping.config.update("jaxtyping_disable", unchecked)
     optimised = {
         compiler: not folders.isdisjoint(item.path.parts) for compiler, folders in OPTIMISED.items()
     }
-    os.environ["MIME_NATIVE_OPTIMISE"] = "1" if optimised["mime.native"] else "0"
+    as_for_users = optimised["mime.native"] or "MIME_SOAK" in os.environ
+    os.environ["MIME_NATIVE_OPTIMISE"] = "1" if as_for_users else "0"
     jax.config.update("jax_disable_most_optimizations", not optimised["XLA"])
 
 

@@ -7,11 +7,14 @@ import re
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
 
 import mime
-from mime import Trajectory
+from mime import Trajectory, load_scenario, model_path
 from mime.cli import main
+from mime.scenarios.bundled import bundled_scenarios
 from motor_scenario import motor_scenario
 
 MOTOR = motor_scenario(
@@ -175,6 +178,14 @@ MISTAKES = {
         ["graph", "motor.toml", "--out", "no/graph.svg"],
         "cannot write no/graph.svg",
     ),
+    "scenario over a file": (
+        ["new-scenario", "--from", "motor_step", "motor.toml"],
+        "motor.toml: already there, and not overwritten",
+    ),
+    "scenario below a file": (
+        ["new-scenario", "--from", "motor_step", "motor.toml/mine.toml"],
+        "cannot write to motor.toml: File exists",
+    ),
     "name of a node": (["new-node", "3 springs"], "a node's name has letters, digits and _"),
 }
 
@@ -215,6 +226,40 @@ def test_lists_name_what_there_is(cli):
     for name in ("MotorNode", "RobotArmNode", "motor_step", "arm_with_rotor", "maxon_re40_148877"):
         assert name in out
     assert "MotorNode" not in cli("list", "motors")[1]
+
+
+def test_robots_are_listed_and_shown_and_none_is_downloaded(cli, tmp_path, monkeypatch):
+    package = tmp_path / "robot_descriptions"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "panda_description.py").write_text("raise AssertionError('downloaded')")
+    (package / "_descriptions.py").write_text(
+        "from types import SimpleNamespace as D\n"
+        "DESCRIPTIONS = {'panda_description': D(has_urdf=True, has_mjcf=False, robot='Panda',"
+        " maker='Franka', dof=9)}"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("robot_descriptions")]:
+        monkeypatch.delitem(sys.modules, name)
+    out = cli("list", "models")[1]
+    assert re.search(r"planar_arm_3link +3 joints, 'model:planar_arm_3link' in scenarios", out)
+    assert re.search(r"panda_description +Panda, Franka, 9 joints, URDF; robot_descriptions", out)
+    assert "parse_robot(robot.URDF_PATH" in cli("show", "panda_description")[1]
+    assert re.search(
+        r"joint_3 +revolute +link_3 +0.1787 +-1.553 ", cli("show", "desktop_arm_6axis")[1]
+    )
+
+
+def test_a_robots_file_is_shown_with_what_is_wrong_in_it(cli, tmp_path):
+    robot = model_path("planar_arm_3link").read_text()
+    (tmp_path / "arm.urdf").write_text("\n" + robot)
+    code, _, err = cli("show", "arm.urdf")
+    assert code == 2
+    assert err.startswith("arm.urdf:2: the XML declaration stands after blank space")
+    code, out, _ = cli("show", "arm.urdf", "--on-problem", "report")
+    assert code == 0
+    assert "\nmended\n  arm.urdf:2: the XML declaration" in out
+    assert cli("show", "gone.urdf")[2].startswith("gone.urdf: cannot be read (No such file")
 
 
 @pytest.mark.parametrize("node", ["MotorNode", "RobotArmNode", "EncoderNode", "ComputedTorqueNode"])
@@ -264,6 +309,7 @@ def test_completion_knows_the_commands(cli, shell):
     code, out, _ = cli("completion", shell)
     assert code == 0
     assert "new-node" in out
+    assert "geared_motor_voltage" in out
 
 
 def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):
@@ -274,6 +320,38 @@ def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):
     code, _, err = cli("new-node", "torsion-spring", "--out", "mine")
     assert code == 2
     assert "already there, and not overwritten" in err
+
+
+@pytest.mark.parametrize("name", bundled_scenarios())
+def test_a_bundled_scenario_copied_out_is_the_same_simulation(cli, tmp_path, name):
+    """With its robots too: the copies are found from any folder."""
+    assert cli("new-scenario", "--from", name, "mine/plain.toml")[0] == 0
+    plain = tmp_path / "mine" / "plain.toml"
+    assert plain.read_bytes() == bundled_scenarios()[name].read_bytes()
+    assert cli("new-scenario", "--from", name, "own/with_robot.toml", "--robots")[0] == 0
+    own = tmp_path / "own" / "with_robot.toml"
+    assert "model:" not in own.read_text()
+    assert len(list((tmp_path / "own").glob("*.urdf"))) == ("model:" in plain.read_text())
+    if name == "arm_3link_pd":
+        first, second = (load_scenario(file).simulation for file in (plain, own))
+        for a, b in zip(jax.tree.leaves(first.nodes), jax.tree.leaves(second.nodes), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_no_file_is_written_where_one_of_them_is_taken(cli, tmp_path):
+    (tmp_path / "planar_arm_3link.urdf").write_text("mine")
+    code, out, err = cli("new-scenario", "--from", "arm_3link_pd", "new.toml", "--robots")
+    assert (code, out) == (2, "")
+    assert err == "planar_arm_3link.urdf: already there, and not overwritten\n"
+    assert (tmp_path / "planar_arm_3link.urdf").read_text() == "mine"
+    assert not (tmp_path / "new.toml").exists()
+
+
+def test_the_name_of_no_bundled_scenario_is_answered_with_all_of_them(cli, tmp_path):
+    code, _, err = cli("new-scenario", "--from", "arm_3link", "new.toml")
+    assert code == 2
+    assert "arm_3link_pd" in err
+    assert not (tmp_path / "new.toml").exists()
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ from mime.control.kinematics.report import Finding as Finding
 from mime.control.kinematics.robot_file import parse_robot as parse_robot
 from mime.control.kinematics.tree import KinematicTree as KinematicTree
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
+from mime.control.kinematics.xacro import expand_xacro as expand_xacro
+from mime.control.kinematics.xacro import parse_xacro as parse_xacro
 from mime.core.monitor import LimitExceeded as LimitExceeded
 from mime.core.monitor import Monitor as Monitor
 from mime.core.node import Node as Node

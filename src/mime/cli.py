@@ -75,6 +75,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     from mime.commands.graph import graph, plot
     from mime.commands.listing import list_
     from mime.commands.new_node import new_node
+    from mime.commands.new_scenario import new_scenario
     from mime.commands.run import run
     from mime.commands.show import show
     from mime.commands.verify import verify
@@ -89,6 +90,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "view": view,
         "demo": demo,
         "verify": verify,
+        "new-scenario": new_scenario,
         "new-node": new_node,
         "completion": completion,
         "cache": cache,

@@ -69,6 +69,15 @@ def spoilt(draw: random.Random) -> bytes:
         for _ in range(draw.randint(1, 4)):
             content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         return bytes(content)
+    if draw.random() < 0.05:
+        declaration = '<?xml version="1.0"?>\n'
+        entity = '<!DOCTYPE mujoco [<!ENTITY a SYSTEM "../secret.xml">]>'
+        return (
+            draw.choice(
+                (" \n" + declaration, declaration + entity, declaration + "<!-- a -- b -->")
+            ).encode()
+            + text.encode()
+        )
     robot = ElementTree.fromstring(text)
     for _ in range(draw.choice((1, 1, 2, 3))):
         parents = {part: parent for parent in robot.iter() for part in parent}
@@ -93,7 +102,8 @@ def spoilt(draw: random.Random) -> bytes:
 
 def plain(file: Path) -> Path:
     """The file without what has nothing of the mechanics: MIME does not look inside of that."""
-    robot = ElementTree.parse(file).getroot()
+    text = re.sub(rb"<!--.*?-->", b"", file.read_bytes().strip(), flags=re.DOTALL)
+    robot = ElementTree.fromstring(text)
     for parent in list(robot.iter()):
         unseen = [part for part in parent if part.tag in ("size", "sensor", "light")]
         for part in unseen:

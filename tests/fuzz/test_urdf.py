@@ -1,8 +1,11 @@
 """Spoilt robots: each loads with finite numbers and nothing dropped, or a `UrdfError` says where.
 
-`MIME_FUZZ` is how many: `make fuzz` tries 10,000.
+What is in a file is counted by another parser of XML, and its dynamics by Pinocchio. `MIME_FUZZ` is
+how many: `make fuzz` tries 10,000.
 """
 
+import contextlib
+import math
 import os
 import pickle
 import random
@@ -12,10 +15,13 @@ from xml.etree import ElementTree
 
 import jax
 import numpy as np
+import pinocchio as pin
 import pytest
 
+from audit import events
 from mime.control.kinematics import KinematicTree, UrdfError, parse_urdf
 from mime.models import model_path
+from tree_dynamics import mass_and_bias
 
 HOW_MANY = int(os.environ.get("MIME_FUZZ", "200"))
 
@@ -48,7 +54,11 @@ ROBOTS = [
 ]
 VALUES = ["nan", "inf", "-inf", "1e308", "-1e200", "1e-320", "0", "-1", "", "x" * 5000, "1 2", "ä"]
 VALUES += ["1_0", "0x10", "$(arg n)", "0 0 0", "1e200 0 0", "1e-200 0 0", "nan 0 0", "a", "j", "k"]
+VALUES += ["TODO", "${ratio}", "1 1 1 1", "2", "0.5", "../secret.stl", "package://etc/passwd"]
+VALUES += ["file:///etc/passwd", "/etc/passwd", "package://../secret.stl", "&a;"]
 NAMES = ["inertial", "mass", "axis", "origin", "limit", "joint", "link", "mimic", "visual", "foo"]
+NAMES += ["xacro:macro", "xacro:include", "include"]
+ENTITY = '<!DOCTYPE robot [<!ENTITY a SYSTEM "file:///etc/passwd"><!ENTITY b "1">]>'
 HARMLESS_TWICE = {"visual", "material", "collision", "geometry"}
 """Tags of which a link may have more, or that stand only in pictures."""
 
@@ -61,6 +71,12 @@ def spoilt(draw: random.Random) -> tuple[bytes, str | None]:
         for _ in range(draw.randint(1, 4)):
             content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
         return bytes(content), None
+    if draw.random() < 0.05:
+        body = text[text.index("<robot") :]
+        head = draw.choice((" \n", f"{ENTITY}", "<!-- a -- b -->", "<!--\n---->\n"))
+        declaration = '<?xml version="1.0"?>\n'
+        whole = head + declaration + body if head.isspace() else declaration + head + body
+        return whole.encode(), None
     robot = ElementTree.fromstring(text)
     twice = None
     changes = draw.choice((1, 1, 2, 3))
@@ -102,39 +118,128 @@ def check_numbers(tree: KinematicTree) -> None:
         assert np.all(np.isfinite([*visual.size, *visual.xyz, *visual.rpy, *(visual.rgba or ())]))
 
 
-def check_robot(content: bytes, file: Path) -> KinematicTree | None:
+def check_refusal(error: UrdfError, file: Path) -> None:
+    words = str(error)
+    assert re.match(rf"{re.escape(str(file))}:\d+: ", words), words
+    assert len(words) <= 2000
+    assert str(pickle.loads(pickle.dumps(error))) == words
+
+
+def check_robot(content: bytes, file: Path, on_problem: str = "refuse") -> KinematicTree | None:
     """The tree of a sound file; None when it was refused as it should be."""
     file.write_bytes(content)
-    refusal = None
-    try:
-        tree = parse_urdf(file)
-    except UrdfError as error:
-        refusal = error
-    if refusal is not None:
-        words = str(refusal)
-        assert re.match(rf"{re.escape(str(file))}:\d+: ", words), words
-        assert len(words) <= 2000
-        assert str(pickle.loads(pickle.dumps(refusal))) == words
+    with events() as seen:
+        try:
+            tree = parse_urdf(file, on_problem=on_problem)
+        except UrdfError as error:
+            check_refusal(error, file)
+            tree = None
+    assert {name for event, name in seen if event == "open"} <= {str(file)}
+    assert all(event == "open" for event, _ in seen), "code was run"
+    if tree is None:
         return None
     check_numbers(tree)
     assert all(len(note) <= 2000 for note in tree.ignored)
+    check_nothing_is_dropped(tree, content)
     return tree
+
+
+def check_nothing_is_dropped(tree: KinematicTree, content: bytes) -> None:
+    """All mass, every joint that moves, its limits and friction are in the tree or its report."""
+    assert b"<!ENTITY" not in content
+    text = re.sub(rb"<!--.*?-->", b"", content.strip(), flags=re.DOTALL)
+    robot = ElementTree.fromstring(text.replace(b"drake:", b""))
+    masses = [float(mass.get("value")) for mass in robot.findall("link/inertial[1]/mass[1]")]
+    found = float(np.sum(tree.masses) + tree.root_body.mass)
+    assert math.isclose(found, sum(masses), rel_tol=1e-12)
+    mended = " ".join(finding.words for finding in tree.report if finding.mended)
+    held = set(re.findall(r"moves with joint '(.*?)' but", mended))
+    moving = {j.get("name"): j for j in robot.findall("joint") if j.get("type") != "fixed"}
+    assert set(tree.link_joint_names) == set(moving) - held
+    mimics = any(joint.find("mimic") is not None for joint in moving.values())
+    for i, name in enumerate(() if mimics else tree.joint_names):
+        dynamics, limit = (moving[name].find(tag) for tag in ("dynamics", "limit"))
+        said = {} if dynamics is None else dynamics.attrib
+        assert tree.joint_friction[i] == float(said.get("damping", 0))
+        assert tree.joint_coulomb_friction[i] == float(said.get("friction", 0))
+        if limit is not None and {"lower", "upper"} <= set(limit.attrib):
+            ends = sorted(float(limit.get(end)) for end in ("lower", "upper"))
+            if moving[name].get("type") == "continuous":
+                ends = [-np.inf, np.inf]
+            np.testing.assert_array_equal(tree.joint_limits[i], ends)
+
+
+@contextlib.contextmanager
+def silence():
+    """Pinocchio's parser talks to standard error by itself."""
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def has_pinocchios_dynamics(tree: KinematicTree, file: Path) -> bool:
+    """True where the mass matrix is Pinocchio's, False where it does not read all of the file."""
+    try:
+        with silence():
+            model = pin.buildModelFromUrdf(str(file))
+    except (ValueError, RuntimeError):
+        return False
+    text = re.sub(rb"<!--.*?-->", b"", file.read_bytes(), flags=re.DOTALL)
+    robot = ElementTree.fromstring(text.replace(b"drake:", b""))
+    inertias, axes = robot.iter("inertia"), robot.findall("joint/axis")
+    six = {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}
+    if any(six - set(inertia.attrib) for inertia in inertias):
+        return False  # one without `iyz` is dropped by urdfdom; MIME takes it as 0
+    if any("1e-200" in axis.get("xyz") for axis in axes):
+        return False  # the square of its length is 0, and Pinocchio makes no unit vector of it
+    q = np.random.default_rng(1).uniform(-1, 1, tree.num_joints)
+    full, G = pin.neutral(model), np.zeros((model.nv, tree.num_joints))
+    for i, name in enumerate(tree.link_joint_names):
+        joint, c = model.joints[model.getJointId(name)], tree.coordinate_idxs[i]
+        x = tree.mimic_multiplier[i] * q[c] + tree.mimic_offset[i]
+        G[joint.idx_v, c] = tree.mimic_multiplier[i]
+        full[joint.idx_q : joint.idx_q + joint.nq] = x if joint.nq == 1 else (np.cos(x), np.sin(x))
+    M = pin.crba(model, model.createData(), full)
+    theirs = G.T @ (np.triu(M) + np.triu(M, 1).T) @ G
+    ours = mass_and_bias(tree, q, 0 * q, np.zeros(3))[0] - np.diag(tree.armature)
+    # The sum with the armature, and mimics of 1e20, lose what is 1e16 smaller.
+    largest = max(np.max(np.abs(theirs)), np.max(tree.armature))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9 * largest)
+    return True
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_spoilt_robot_loads_whole_or_is_refused_with_file_and_line(tmp_path):
     draw = random.Random(15)
-    sound = [check_robot(text.encode(), tmp_path / "arm.urdf") for text in ROBOTS]
+    file = tmp_path / "arm.urdf"
+    (tmp_path.parent / "secret.stl").write_text("")
+    sound = [check_robot(text.encode(), file) for text in ROBOTS]
     notes = {note for tree in sound for note in tree.ignored}
+    loaded = compared = mended = 0
     for number in range(HOW_MANY):
         content, twice = spoilt(draw)
         try:
-            tree = check_robot(content, tmp_path / "arm.urdf")
+            tree = check_robot(content, file)
             said = tree is None or set(tree.ignored) - notes
             assert said or twice in HARMLESS_TWICE | {None}, f"a second <{twice}> was dropped"
+            forgiven = check_robot(content, file, "report")
+            if tree is not None:
+                assert jax.tree.all(jax.tree.map(np.array_equal, tree, forgiven))
+                compared += has_pinocchios_dynamics(tree, file)
+                loaded += 1
+            elif forgiven is not None:
+                assert any(finding.mended for finding in forgiven.report), "mended in silence"
+                mended += 1
         except Exception as error:
             error.add_note(f"robot {number} of seed 15:\n{content.decode(errors='replace')}")
             raise
+    print(f"{HOW_MANY}: {loaded} load, {mended} mended, {compared} compared with Pinocchio")
+    assert min(loaded, compared, 5 * mended) > 0.1 * HOW_MANY
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,30 @@ def test_operations_on_truth_values_have_the_bits_of_xla():
         assert alike(mine, reference), name
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_code_that_is_there_sooner_has_the_same_bits(dtype, monkeypatch):
+    """All other tests of operations may then compile quickly."""
+    is_float = dtype.startswith("f")
+    a, b = pairs(
+        floats(dtype, denormal=True) if is_float else integers(dtype), np.random.default_rng(7)
+    )
+    one, two = (OF_ONE_FLOAT, OF_TWO_FLOATS) if is_float else (OF_ONE_INTEGER, OF_TWO_INTEGERS)
+    if is_float:
+        of_two = ("atan2", "pow")
+        one = {**one, **{n: f for n, (f, _) in ELEMENTARY.items() if n not in of_two}}
+        two = {**two, **{n: ELEMENTARY[n][0] for n in of_two}}
+
+    def everything(x, y):
+        return [*all_of(one)(x), *all_of(two)(x, y)]
+
+    found = []
+    for level in "01":
+        monkeypatch.setenv("MIME_NATIVE_OPTIMISE", level)
+        found.append(natively(everything, a, b, singles=1))
+    for name, quick, usual_ in zip([*one, *two], *found, strict=True):
+        assert same_bits(quick, usual_), name
+
+
 @pytest.mark.parametrize("source", ["float64", "float32", "bool", *INTEGERS])
 def test_conversions_have_the_bits_of_xla(source):
     if source == "bool":

@@ -1,4 +1,4 @@
-"""Motor-driven elastic joints run by MuJoCo from the file that the simulation wrote.
+"""Elastic joints, driven by motors and by a servo, run by MuJoCo from the file that was written.
 
 MuJoCo takes the spring explicitly and the current exactly, MIME the spring exactly or by the
 midpoint rule and the back-EMF of the step before: the two differ by first order in the step, and
@@ -9,10 +9,20 @@ import mujoco
 import numpy as np
 import pytest
 
-from mime import Gear, GraphManager, Limits, MotorNode, RobotArmNode, elastic_drive, parse_mjcf
+from mime import (
+    Gear,
+    GraphManager,
+    Limits,
+    MotorNode,
+    Payload,
+    RobotArmNode,
+    Servo,
+    elastic_drive,
+    parse_mjcf,
+)
 from mime.core.problem import InputError
 
-VOLTS, DURATION = 5.0, 0.1
+VOLTS, ANGLE, DURATION = 5.0, 0.6, 0.1
 PENDULUM = """<mujoco><worldbody><body name="link" euler="0 80 0">
 <joint name="shoulder" damping="0.1" axis="0 1 0"/>
 <inertial mass="0.5" pos="0 0 0.2" diaginertia="0.01 0.01 0.01"/></body></worldbody>
@@ -35,12 +45,12 @@ def motor(dt, **more):
     )
 
 
-def theirs(file):
+def theirs(file, control=VOLTS):
     """MuJoCo's model from the file, and its joints after each step."""
     model = mujoco.MjModel.from_xml_path(str(file))
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     data, angles = mujoco.MjData(model), []
-    data.ctrl[:] = VOLTS
+    data.ctrl[:] = control
     for _ in range(round(DURATION / model.opt.timestep)):
         mujoco.mj_step(model, data)
         angles.append(np.array(data.qpos))
@@ -94,7 +104,37 @@ def arm_error(dt, file):
     return np.max(np.abs(link - ours)) / np.max(np.abs(ours))
 
 
-@pytest.mark.parametrize("error", [drive_error, arm_error])
+def servo_error(dt, file):
+    """A servo on the rotor of a loaded pendulum; the torque limit is in its way at first."""
+    pendulum = file.with_name("pendulum.xml")
+    pendulum.write_text(PENDULUM)
+    arm = RobotArmNode(
+        "arm",
+        dt,
+        parse_mjcf(pendulum),
+        "link",
+        rotor_inertia_kg_m2={"shoulder": 0.02},
+        joint_stiffness_n_m_per_rad={"shoulder": 60.0},
+        joint_stiffness_damping_n_m_s={"shoulder": 0.2},
+        payload=Payload("link", 0.3, (0.0, 0.0, 0.4)),
+        servo=Servo(20.0, 1.0, 8.0, gravity_compensation=False),
+    )
+    graph = GraphManager()
+    graph.add_node(arm)
+    graph.add_external_input("arm", "desired_joint_angles")
+    simulation = graph.compile()
+    goal = {"arm": {"desired_joint_angles": [ANGLE]}}
+    run = simulation.run(DURATION, goal, progress=False)
+    simulation.to_mjcf(file)
+    model, angles = theirs(file, ANGLE)
+    assert model.body("link").mass[0] == pytest.approx(0.8)
+    assert np.max(np.abs(run["arm"]["servo_torques"])) == 8.0
+    ours = np.array(run["arm"]["joint_angles"])[:, 0]
+    link = angles["shoulder"] + angles["shoulder_spring"]
+    return np.max(np.abs(link - ours)) / np.max(np.abs(ours))
+
+
+@pytest.mark.parametrize("error", [drive_error, arm_error, servo_error])
 def test_a_motor_driven_elastic_joint_moves_in_mujoco_as_here_to_the_order_of_the_step(
     error, tmp_path
 ):

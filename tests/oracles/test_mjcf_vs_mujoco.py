@@ -6,6 +6,7 @@ need no compiling, and so is one file of ours with everything that MIME reads. A
 
 import platform
 import sys
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import load_scenario
+from mime.control.kinematics.floating import at_base, with_base_joints
 from mjcf_files import of_package, write_everything
 from tree_dynamics import link_poses, mass_and_bias
 
@@ -48,10 +50,46 @@ def passive_torques(tree, q, qd):
     return tau
 
 
+class Base(NamedTuple):
+    """Where MuJoCo has a free body, and how it moves: [v; w] in its own axes."""
+
+    pose: np.ndarray
+    twist: np.ndarray
+
+
+def coordinates(tree, data):
+    """q, q̇ and the base; None for one that is fixed."""
+    n = tree.num_joints
+    q, qd = np.array(data.qpos)[-n:], np.array(data.qvel)[-n:]
+    if tree.base == "fixed":
+        return q, qd, None
+    pose = np.eye(4)
+    R = np.zeros(9)
+    mujoco.mju_quat2Mat(R, data.qpos[3:7])
+    pose[:3, :3], pose[:3, 3] = R.reshape(3, 3), data.qpos[:3]
+    return q, qd, Base(pose, np.concatenate([pose[:3, :3].T @ data.qvel[:3], data.qvel[3:6]]))
+
+
+def equations(tree, q, qd, base):
+    """M and the bias as MuJoCo has them: of a free body v is in world axes, w in the body's."""
+    gravity = np.array(tree.gravity_m_per_s2)
+    if base is None:
+        return mass_and_bias(tree, q, qd, gravity)
+    R, (x, y, z) = base.pose[:3, :3], base.twist[3:]
+    u = np.concatenate([base.twist, qd])
+    M, bias = mass_and_bias(with_base_joints(tree), at_base(q), u, R.T @ gravity)
+    # ẇ = 0 of the body where the three hinges of `with_base_joints` turn one another
+    bias = bias - M[:, 3:6] @ np.array([y * z, -x * z, x * y])
+    G = np.eye(len(u))
+    G[:3, :3] = R
+    return G @ M @ G.T, G @ bias
+
+
 def forward(model, seed):
     """MuJoCo's data at a random state, and its mass matrix."""
     data, n, rng = mujoco.MjData(model), model.nv, np.random.default_rng(seed)
-    data.qpos[:], data.qvel[:] = rng.uniform(-1.0, 1.0, (2, n))
+    data.qpos[:], data.qvel[:] = rng.uniform(-1.0, 1.0, model.nq), rng.uniform(-1.0, 1.0, n)
+    mujoco.mj_normalizeQuat(model, data.qpos)
     data.qfrc_applied[:] = rng.uniform(-1.0, 1.0, n)
     data.ctrl[:] = rng.uniform(-1.0, 1.0, model.nu)
     mujoco.mj_forward(model, data)
@@ -74,30 +112,49 @@ def test_every_file_that_loads_has_mujocos_dynamics(package, tmp_path, monkeypat
     if package == "dm_control" and not HAS_WHEELS:
         pytest.skip("dm_control has no wheels for this Python or platform")
     assert files, f"{package} is not installed"
-    compared = 0
+    compared = floating = 0
     for file in files:
         tree, model = loaded(file)
         if tree is None:
             continue
         data, M = forward(model, 7)
-        q, qd = np.array(data.qpos), np.array(data.qvel)
-        assert [model.joint(j).name or f"joint_{j}" for j in range(model.njnt)] == [
-            *tree.joint_names
-        ]
-        ours, bias = mass_and_bias(tree, q, qd, np.array(tree.gravity_m_per_s2))
+        names = [model.joint(j).name or f"joint_{j}" for j in range(model.njnt)]
+        assert names[tree.base == "floating" :] == [*tree.joint_names]
+        floating += tree.base == "floating"
+        q, qd, base = coordinates(tree, data)
+        ours, bias = equations(tree, q, qd, base)
         close(ours, M, f"{file.name}: mass matrix")
         close(bias, data.qfrc_bias, f"{file.name}: bias")
-        tau = data.qfrc_applied + passive_torques(tree, q, qd)
+        tau = np.array(data.qfrc_applied)
+        tau[-len(q) :] += passive_torques(tree, q, qd)
         if len(tree.actuators) == model.nu:
-            tau = tau + kin.actuator_torques(tree, data.ctrl, q, qd)
+            tau[-len(q) :] += kin.actuator_torques(tree, data.ctrl, q, qd)
         close(np.linalg.solve(ours, tau - bias), data.qacc_smooth, f"{file.name}: acceleration")
-        poses = [*link_poses(tree, q), np.eye(4)]  # -1 is the root
+        root = np.eye(4) if base is None else base.pose
+        poses = [*(root @ T for T in link_poses(tree, q)), root]  # -1 is the root
         for body in range(model.nbody):
-            if name := model.body(body).name:
+            name = model.body(body).name
+            if name in tree.frame_names:
                 link, offset = tree.frame(name)
                 close((poses[link] @ offset)[:3, 3], data.xpos[body], f"{file.name}: {name}")
         compared += 1
-    assert compared >= {"gymnasium": 10, "dm_control": 20}[package]
+    assert compared >= {"gymnasium": 13, "dm_control": 23}[package]
+    assert floating == {"gymnasium": 3, "dm_control": 3}[package]
+
+
+@pytest.mark.filterwarnings("ignore:compiler attribute")
+def test_a_base_that_is_held_stands_where_mujoco_puts_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (file,) = [file for file in of_package("gymnasium") if file.name == "ant.xml"]
+    tree = kin.parse_mjcf(file, on_problem="report", base="fixed")
+    spec = mujoco.MjSpec.from_file(str(file))
+    spec.delete(spec.joints[0])
+    model = spec.compile()
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    data, M = forward(model, 3)
+    ours, bias = equations(tree, *coordinates(tree, data))
+    close(ours, M, "mass matrix")
+    close(bias, data.qfrc_bias, "bias")
 
 
 @pytest.fixture(scope="module")

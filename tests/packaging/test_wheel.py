@@ -23,6 +23,7 @@ COMMANDS = [
     "graph arm_3link_pd --out graph.svg",
     "plot again/result.nc motor.current --out current.png",
     "new-node TorsionSpring --out mine",
+    "new-scenario --from arm_3link_pd mine.toml --robots",
 ]
 SCRIPT = """
 import mime, pytest, sys

@@ -171,9 +171,17 @@ def good_calls():
             mime.parse_urdf,
             {
                 "path": mime.model_path("desktop_arm_6axis"),
-                "package_dirs": (),
-                "allow_unphysical_inertia": False,
+                "search_path": (),
+                "on_problem": "refuse",
             },
+        ),
+        "parse_xacro": (
+            mime.parse_xacro,
+            {"path": "gone.xacro", "search_path": (), "on_problem": "refuse", "arguments": None},
+        ),
+        "expand_xacro": (
+            mime.expand_xacro,
+            {"path": "gone.xacro", "search_path": (), "arguments": None},
         ),
         "GraphManager.add_edge": (
             lambda **a: _wired(Rotor, Spring, **a),

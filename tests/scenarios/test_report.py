@@ -1,9 +1,13 @@
 """What the page of a run says of the run itself."""
 
 import re
+from html import unescape
 
-from mime import load_scenario
+import pytest
+
+from mime import load_scenario, model_path
 from mime.reporting.report import write_report
+from mime.scenarios.source import ScenarioError
 
 
 def backend_told():
@@ -16,3 +20,20 @@ def test_a_page_says_what_computed_the_run_and_why(monkeypatch):
     assert backend_told() == "native"
     monkeypatch.setenv("MIME_NATIVE", "off")
     assert backend_told() == "XLA: the environment says MIME_NATIVE=off"
+
+
+def test_a_page_says_what_was_mended_in_a_robots_file(tmp_path):
+    robot = model_path("planar_arm_3link").read_text()
+    lower = re.search(r'lower="(\S+)" upper="(\S+)"', robot)
+    swapped = f'lower="{lower[2]}" upper="{lower[1]}"'
+    file = tmp_path / "arm.urdf"
+    file.write_text(robot.replace(lower[0], swapped, 1) + "<!-- a -- b -->")
+    other_file = f"arm.urdf_path={file}"
+    with pytest.raises(ScenarioError, match="on_problem='report'"):
+        load_scenario("arm_3link_pd", [other_file])
+    scenario = load_scenario("arm_3link_pd", [other_file, "arm.on_problem=report"])
+    page = unescape(write_report(scenario, [], [], None, "mime run arm_3link_pd"))
+    (table,) = re.findall(rf"(?s)<h2>Not as written in {file}</h2>(.*?)</table>", page)
+    assert "they are swapped</td><td>mended</td>" in table
+    assert "comments are not read</td><td>mended</td>" in table
+    assert all(finding.briefly in table for finding in scenario.simulation.nodes["arm"].tree.report)

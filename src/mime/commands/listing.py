@@ -1,4 +1,4 @@
-"""`mime list [nodes|assemblies|scenarios|motors|benchmarks]`"""
+"""`mime list [nodes|assemblies|scenarios|models|motors|benchmarks]`"""
 
 from typing import Annotated, Literal
 
@@ -9,12 +9,12 @@ from mime.commands import OK
 
 def list_(
     what: Annotated[
-        Literal["all", "nodes", "assemblies", "scenarios", "motors", "benchmarks"],
+        Literal["all", "nodes", "assemblies", "scenarios", "models", "motors", "benchmarks"],
         tyro.conf.Positional,
         tyro.conf.arg(help="which list"),
     ] = "all",
 ) -> int:
-    """List node types, assemblies, bundled scenarios, motors and verification benchmarks."""
+    """List node types, assemblies, bundled scenarios, robots, motors and benchmarks."""
     from rich.table import Table
 
     from mime.reporting.summary import wide_console
@@ -23,6 +23,7 @@ def list_(
         "nodes": _nodes,
         "assemblies": _assemblies,
         "scenarios": _scenarios,
+        "models": lambda: _models(everything=what == "models"),
         "motors": _motors,
         "benchmarks": _benchmarks,
     }
@@ -65,6 +66,29 @@ def _scenarios() -> list[tuple[str, str]]:
     return [
         (name, str(tomllib.loads(file.read_text(encoding="utf-8")).get("title", "")))
         for name, file in bundled_scenarios().items()
+    ]
+
+
+def _models(everything: bool) -> list[tuple[str, str]]:
+    """Robots: MIME's own, and those of `robot_descriptions` by number or by name."""
+    from mime.commands.show_model import (
+        bundled_models,
+        described_models,
+        described_words,
+        joint_count,
+    )
+
+    rows = [
+        (name, f"{joint_count(file)} joints, 'model:{name}' in scenarios")
+        for name, file in bundled_models().items()
+    ]
+    described = described_models()
+    if described and not everything:
+        rows.append(("robot_descriptions", f"has {len(described)} more: mime list models"))
+    return rows + [
+        (name, f"{described_words(robot)}; robot_descriptions")
+        for name, robot in described.items()
+        if everything
     ]
 
 

@@ -1,6 +1,7 @@
-"""`mime show NODE`: what a node or an assembly takes and gives, from its own declarations."""
+"""`mime show NODE`: what a node or an assembly takes and gives; `mime show MODEL`: a robot."""
 
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -16,11 +17,24 @@ if TYPE_CHECKING:
 
 def show(
     node: Annotated[
-        str, tyro.conf.Positional, tyro.conf.arg(metavar="NODE", help="see `mime list`")
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="NAME", help="see `mime list`; or a robot's file"),
     ],
     markdown: Annotated[bool, tyro.conf.arg(help="as a page of the documentation")] = False,
+    on_problem: Annotated[
+        Literal["refuse", "report"], tyro.conf.arg(help="mistakes in a robot's file")
+    ] = "refuse",
+    search_path: Annotated[
+        tuple[str, ...], tyro.conf.arg(metavar="DIR", help="folders of a robot's packages")
+    ] = (),
 ) -> int:
-    """Show a node type: parameters with units and ranges, inputs, fluxes, state, equations."""
+    """Show a node type (parameters, inputs, fluxes, state, equations), or a robot and its joints.
+
+    A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run.
+    """
+    if _show_model(node, on_problem, search_path):
+        return OK
     from mime.reporting import node_sheet
     from mime.reporting.summary import wide_console
     from mime.scenarios.assemblies import assembly_names
@@ -55,6 +69,22 @@ def show(
         for line in getattr(meta, title):
             console.print(f"  {line}", soft_wrap=True)
     return OK
+
+
+def _show_model(name: str, on_problem: str, search_path: tuple[str, ...]) -> bool:
+    """True when the name is that of a robot, which is shown."""
+    from mime.commands import show_model
+
+    file = show_model.bundled_models().get(name)
+    if file is None and name.lower().endswith(show_model.SUFFIXES):
+        file = Path(name)
+    if file is not None:
+        show_model.show_file(file, on_problem, search_path)
+        return True
+    robot = show_model.described_models().get(name)
+    if robot is not None:
+        show_model.show_described(name, robot)
+    return robot is not None
 
 
 def _heading(name: str, summary: str) -> "Text":

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from mime.control.kinematics.physical_inertia import INERTIA_ROUNDING, THIN_BODY
 from mime.control.kinematics.tree import KinematicTree
-from mime.control.kinematics.urdf.merge import INERTIA_ROUNDING, THIN_BODY
 from mime.core.parameters import known
 from mime.core.problem import Problem
 

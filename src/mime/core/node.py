@@ -16,7 +16,7 @@ from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import replace_value
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
-from mime.core.parameters import Parameterised
+from mime.core.parameters import Parameterised, with_fields
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
 from mime.native.folding import MOST_PROGRAMS, jit_folding, split
@@ -278,10 +278,7 @@ class _CompiledMethod:
 
 def _nameless(node: "Node") -> "Node":
     """The node without what tells it from others of its kind."""
-    copy = object.__new__(type(node))
-    for name, value in vars(node).items():
-        object.__setattr__(copy, name, "" if name == "name" else value)
-    return copy
+    return with_fields(node, name="")
 
 
 def _float_of(state: State) -> Any:

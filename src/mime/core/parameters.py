@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType, UnionType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -13,6 +13,8 @@ import numpy as np
 from mime._text import brief
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import ParameterSpec
+
+AnyValue = TypeVar("AnyValue", bound="Parameterised")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +100,14 @@ class Effect(Parameterised):
     def __check_init__(self) -> None:
         if found := list(self.problems()):
             raise ParameterError(self.label, found)
+
+
+def with_fields(value: AnyValue, **changed: Any) -> AnyValue:
+    """The same value with other fields, unchecked: for what a program makes of it for itself."""
+    same = object.__new__(type(value))
+    for name, old in vars(value).items():
+        object.__setattr__(same, name, changed.get(name, old))
+    return same
 
 
 def known(*values: Any) -> bool:

@@ -5,13 +5,20 @@ from pathlib import Path
 
 from mime.core.arguments import text
 
+_FOLDER = Path(str(resources.files(__name__)))
+
+
+def model_names() -> list[str]:
+    """Names of the bundled robots."""
+    return sorted(file.stem for file in _FOLDER.glob("*.urdf"))
+
 
 def model_path(name: str) -> Path:
     """Path of a bundled URDF, `model_path("desktop_arm_6axis")`, wherever MIME is installed."""
     text("name", name)
-    folder = Path(str(resources.files(__name__)))
-    path = folder / f"{name}.urdf"
-    if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in folder.glob("*.urdf")))
-        raise FileNotFoundError(f"no bundled robot is named {name!r}; there are {known}.")
-    return path
+    known = model_names()
+    if name not in known:
+        raise FileNotFoundError(
+            f"no bundled robot is named {name!r}; there are {', '.join(known)}."
+        )
+    return _FOLDER / f"{name}.urdf"

@@ -24,6 +24,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.interpreters import partial_eval
 
 from mime.native.ffi import Entry, call_direct
+from mime.native.gradient import reversible
 from mime.native.lowering import (
     KernelText,
     Unsupported,
@@ -40,7 +41,6 @@ from mime.native.machine import (
     strict,
     why_off,
 )
-from mime.native.reverse import reversible
 
 NS_PER_OPERATION = 0.4
 """About what an instruction on a vector takes."""

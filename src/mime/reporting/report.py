@@ -3,7 +3,7 @@
 import base64
 import io
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mime
+from mime.control.kinematics import KinematicTree
 from mime.core.address import find
 from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
@@ -108,6 +109,7 @@ def write_report(
         parts += ["<h2>Beyond their limits</h2>", table(headings, rows, [2, 3])]
     if replay is not None:
         parts += ['<h2 id="replay">Replay</h2>', embedded(replay, scenario.title)]
+    parts += _robot_files(scenario.simulation.nodes.values())
     parts += [f"<figure>{image(png, title)}</figure>" for title, png in plots]
     parts += [f"<p>{escape(words)}</p>" for words in failures]
     if graph is not None:
@@ -129,6 +131,21 @@ def write_report(
         f"<details><summary>scenario file</summary><pre>{escape(scenario.text)}</pre></details>"
     )
     return page(scenario.title, "\n".join(parts))
+
+
+def _robot_files(nodes: Iterable[Node]) -> list[str]:
+    """What of each robot's file was mended, and what was left out."""
+    trees = (getattr(node, "tree", None) for node in nodes)
+    robots = {tree.source: tree for tree in trees if isinstance(tree, KinematicTree)}
+    parts = []
+    for source, tree in robots.items():
+        rows = [
+            [finding.briefly, "mended" if finding.mended else "left out"]
+            for finding in sorted(tree.report, key=lambda finding: not finding.mended)
+        ]
+        if rows:
+            parts += [f"<h2>Not as written in {escape(source)}</h2>", table(["", ""], rows)]
+    return parts
 
 
 def _verdict(figure: FigureOfMerit) -> str:

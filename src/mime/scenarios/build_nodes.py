@@ -2,7 +2,7 @@
 
 "model:desktop_arm_6axis"   a URDF that comes with MIME
 "node:arm"                  what the node `arm` holds under the same name (its `tree`)
-"arm.urdf"                  a file, relative to the scenario's
+"arm.urdf"                  a file, relative to the scenario's; "arm.xacro" where code is allowed
 { ratio = 20 }              an effect, of a key that takes one; `type` where there are several
 """
 
@@ -16,11 +16,12 @@ import numpy as np
 
 from mime._files import is_file
 from mime._text import nearest, quoted
+from mime.control.kinematics.xacro import SUFFIX
 from mime.core.node import Node
 from mime.core.parameters import Effect, Parameterised
 from mime.core.problem import InputError, Place, Problem
 from mime.core.spec import ParameterSpec
-from mime.models import model_path
+from mime.models import model_names, model_path
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet
 from mime.scenarios.node_types import (
@@ -131,18 +132,21 @@ class _Builder:
         """The node type of that name; code in a file is run where that was allowed."""
         if not names_code(name):
             return find_type(name, self.plugged)
-        if not self.source.allow_code:
-            raise InputError(
-                "",
-                [
-                    Problem(
-                        (),
-                        f"{shown(name)} is code, which MIME runs only when told to",
-                        "Read the file, then add --allow-code (allow_code=True in load_scenario)",
-                    )
-                ],
-            )
+        self._allow_code(name)
         return type_in_file(name, self.source.folder(at))
+
+    def _allow_code(self, name: str) -> None:
+        if not self.source.allow_code:
+            words = f"{shown(name)} is code, which MIME runs only when told to"
+            hint = "Read the file, then add --allow-code (allow_code=True in load_scenario)"
+            raise InputError("", [Problem((), words, hint)])
+
+    def _file(self, value: Any, at: Place) -> Path:
+        """The file that a value names; xacro is code."""
+        file = _file(value, self.source.folder(at))
+        if file.suffix.lower() == SUFFIX:
+            self._allow_code(file.name)
+        return file
 
     def _arguments(
         self, cls: type[Parameterised], given: Mapping[str, Any], at: Place, complete: bool = True
@@ -188,7 +192,7 @@ class _Builder:
         if argument.name in cls.effect_types():
             return self._effect(cls.effect_types()[argument.name], value, at)
         if argument.is_file:
-            return _file(value, self.source.folder(at))
+            return self._file(value, at)
         if argument.spec is not None:
             if problem := _number_problem(argument.spec, value):
                 raise ValueError(problem)
@@ -207,7 +211,7 @@ class _Builder:
         found = {name: self._with_files(entry, (*at, name)) for name, entry in value.items()}
         if "urdf_path" in value:
             try:
-                found["urdf_path"] = _file(value["urdf_path"], self.source.folder(at))
+                found["urdf_path"] = self._file(value["urdf_path"], at)
             except ValueError as error:
                 self.source.refuse((*at, "urdf_path"), error)
         return found
@@ -289,7 +293,7 @@ def _file(value: Any, folder: Path) -> Path:
         raise ValueError(f"must be a file's name or 'model:NAME', got {shown(value)}")
     if value.startswith(_MODEL):
         name = value.removeprefix(_MODEL)
-        known = sorted(file.stem for file in model_path("planar_arm_3link").parent.glob("*.urdf"))
+        known = model_names()
         if name not in known:
             raise ValueError(f"no model {name!r}{nearest(name, known)} (models: {quoted(known)})")
         return model_path(name)

@@ -115,7 +115,7 @@ TWO = '<worldbody><body name="b"><joint name="k"/><geom size="0.1" contype="0"/>
 REFUSED = {
     '<worldbody><body name="b"><joint type="ball"/><geom size="1"/></body></worldbody>': "a ball",
     '<worldbody><body name="b"><freejoint/><geom size="1"/></body></worldbody>': (
-        "a base that floats is not simulated yet. Delete the joint"
+        "'j' moves beside the body that flies freely"
     ),
     '<worldbody><body><freejoint/><geom size="1"/></body><body><freejoint/><geom size="1"/></body>'
     "</worldbody>": "one of 2 bodies that fly freely",
@@ -152,6 +152,42 @@ def test_all_that_has_no_counterpart_is_refused_at_once_each_with_its_line(tmp_p
         parse_mjcf(written(tmp_path, inside))
     assert sorted(finding.line for finding in refusal.value.findings) == [3, 5, 6, 7, 8]
     assert len(str(refusal.value).splitlines()) == 5
+
+
+FREE = """<mujoco><worldbody><body name="post"/><site name="mark"/>
+<body name="hull" pos="1 2 3" quat="0.6 0 0.8 0"><freejoint/><site name="eye" pos="0.1 0 0"/>
+<inertial mass="2" pos="0 0 0.1" diaginertia="0.2 0.3 0.25"/><body name="arm" pos="0.2 0 0">
+<joint name="j" axis="0 1 0"/><inertial mass="1" pos="0 0 0.2" diaginertia="0.1 0.1 0.01"/></body>
+</body></worldbody><keyframe><key qpos="1 1 1 0.8 0.6 0 0 0.3" qvel="1 2 3 4 5 6 7"/></keyframe>
+</mujoco>"""
+
+
+def test_the_body_of_a_free_joint_is_a_base_that_floats_or_is_held(tmp_path):
+    (tmp_path / "free.xml").write_text(FREE)
+    tree = parse_mjcf(tmp_path / "free.xml")
+    assert (tree.base, tree.root_link_name, tree.joint_names) == ("floating", "hull", ("j",))
+    assert tree.base_start_pose_world == (1, 2, 3, 0.6, 0, 0.8, 0)
+    assert tree.frame_names == ("hull", "arm", "eye")
+    assert any("'post' stands still beside the base" in note for note in tree.ignored)
+    (key,) = tree.keyframes
+    assert key.base_pose_world == (1, 1, 1, 0.8, 0.6, 0, 0)
+    # w = R (4, 5, 6) with R about x by the angle whose cosine is 0.8² - 0.6² = 0.28
+    expected = (1, 2, 3, 4, 0.28 * 5 - 0.96 * 6, 0.96 * 5 + 0.28 * 6)
+    np.testing.assert_allclose(key.base_twist_world, expected, rtol=1e-15)
+    tree.to_mjcf(tmp_path / "again.xml")
+    (again,) = parse_mjcf(tmp_path / "again.xml").keyframes
+    np.testing.assert_allclose(again.base_twist_world, expected, rtol=1e-15)
+    held = parse_mjcf(tmp_path / "free.xml", base="fixed")
+    assert (held.base, held.root_link_name) == ("fixed", "world")
+    np.testing.assert_allclose(held.frame("hull").offset[:3, 3], [1, 2, 3])
+    held.with_base("floating").to_mjcf(tmp_path / "floats.xml")
+    assert parse_mjcf(tmp_path / "floats.xml").base == "floating"
+    tree.with_base("fixed").to_mjcf(tmp_path / "stands.xml")
+    assert parse_mjcf(tmp_path / "stands.xml").base == "fixed"
+    damped = FREE.replace("<freejoint/>", '<joint type="free" damping="1" stiffness="2"/>')
+    (tmp_path / "damped.xml").write_text(damped)
+    with pytest.raises(MjcfError, match=r"free and has damping(?s:.)*free and has a spring"):
+        parse_mjcf(tmp_path / "damped.xml")
 
 
 def test_flags_switch_physics_off_as_in_mujoco(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mime.control.kinematics as kin
+from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
 from mime.models import model_path
 
 INERTIAL = (
@@ -61,7 +62,7 @@ ONE = link("base") + link("arm") + joint("j", "base", "arm")
         (ONE.replace('ixx="1"', 'ixx="9"'), "link 'arm' has principal moments of inertia 1, 1, 9"),
         (ONE.replace('ixx="1"', 'ixx="-1"'), "principal moments of inertia -1"),
         (ONE.replace(' ixx="1"', ""), "<inertia> has no 'ixx' attribute"),
-        (ONE.replace('lower="-1"', 'lower="3"'), "lower limit 3.0 is above upper limit 1.0"),
+        (ONE.replace('lower="-1"', 'lower="3"'), "lower limit 3.0, above upper limit 1.0"),
         (ONE.replace('type="revolute"', ""), "joint 'j' has no 'type' attribute"),
         (link("a") + link("b", "") + joint("j", "a", "b"), "link 'b' moves with joint 'j' but"),
         (link("a") + link("b", "") + joint("j", "a", "b", "prismatic"), "has mass or inertia"),
@@ -234,7 +235,9 @@ def test_a_transmission_that_couples_joints_is_reported(parse):
     body = ONE + link("c") + joint("k", "arm", "c")
     body += "<transmission name='t'><joint name='j'/><joint name='k'/>"
     tree = parse(body + "<mechanicalReduction>3</mechanicalReduction></transmission>")
-    assert tree.ignored == ("transmission 't': 1 gears on 2 joints; only one on one is simulated",)
+    assert tree.ignored == (
+        "transmission 't' has 1 gears on 2 joints; only one on one is simulated",
+    )
 
 
 def test_a_mimicking_joint_shares_its_masters_coordinate(parse):
@@ -278,12 +281,173 @@ def test_shapes_are_kept_and_meshes_are_found(parse, tmp_path):
     assert (box.frame_name, box.shape, box.size) == ("base", "box", (1.0, 2.0, 3.0))
     assert relative.mesh_path == package.mesh_path == str(tmp_path / "meshes" / "a.stl")
     assert missing.mesh_path == "package://elsewhere/b.stl"
-    assert tree.ignored == ("mesh not found: package://elsewhere/b.stl",)
+    (note,) = tree.ignored
+    assert note.startswith("package 'elsewhere' not found in search_path (none), ROS_PACKAGE_PATH ")
+    assert f"or a folder above {tmp_path}: its meshes are not drawn" in note
 
 
-def test_unphysical_inertia_is_accepted_only_on_request(parse):
-    tree = parse(ONE.replace('ixx="1"', 'ixx="9"'), allow_unphysical_inertia=True)
-    assert "principal moments of inertia 1, 1, 9" in tree.ignored[0]
+def test_packages_are_looked_for_in_the_search_path_then_where_ros_does(
+    parse, tmp_path, monkeypatch
+):
+    for folder in ("given", "ros"):
+        (tmp_path / folder / "pack").mkdir(parents=True)
+        (tmp_path / folder / "pack" / "a.stl").write_text("")
+    shape = '<visual><geometry><mesh filename="package://pack/a.stl"/></geometry></visual>'
+    body = ONE.replace("</link>", shape + "</link>", 1)
+    monkeypatch.setenv("ROS_PACKAGE_PATH", f"/nowhere:{tmp_path / 'ros'}")
+    for search_path, folder in (([], "ros"), ([tmp_path / "given"], "given")):
+        (visual,) = parse(body, search_path=search_path).visuals
+        assert visual.mesh_path == str(tmp_path / folder / "pack" / "a.stl")
+    assert (
+        parse(body, search_path=[tmp_path / "given" / "pack"]).ignored == ()
+    )  # the package itself
+    gone = parse(body.replace("a.stl", "../../given/pack/b.stl")).ignored
+    assert gone == ("mesh not found: package://pack/../../given/pack/b.stl",)
+
+
+MESH = '<visual><geometry><mesh filename="a.stl" scale="{}"/></geometry></visual>'
+GEARED = "<transmission name='t'><joint name='j'/><mechanicalReduction>{}</mechanicalReduction>"
+GEARED += "<rotorInertia>1e-5</rotorInertia></transmission>"
+MENDED = {
+    "inertia": (
+        ONE.replace('ixx="1"', 'ixx="9"'),
+        "link 'arm' has principal moments of inertia 1, 1, 9 kg·m²",
+        "the nearest physical ones are taken: 3.33333, 3.33333, 6.66667 kg·m²",
+    ),
+    "negative inertia": (
+        ONE.replace('izz="1"', 'izz="-1"'),
+        "link 'arm' has principal moments of inertia -1, 1, 1 kg·m²",
+        "the nearest physical ones are taken: 0, 1, 1 kg·m²",
+    ),
+    "placeholder": (
+        ONE + GEARED.format("$(arg ratio1)"),
+        "<mechanicalReduction> of transmission 't' holds '$(arg ratio1)', no number",
+        "the transmission's gear and rotor are not used, as other tools use none",
+    ),
+    "scale of four": (
+        ONE.replace("</link>", MESH.format("2 3 4 1") + "</link>", 1),
+        "<mesh> has a scale of 4 numbers, '2 3 4 1'; expected 3",
+        "the first three are taken",
+    ),
+    "scale of one": (
+        ONE.replace("</link>", MESH.format("2") + "</link>", 1),
+        "<mesh> has a scale of 1 numbers, '2'; expected 3",
+        "it is taken for all three",
+    ),
+    "shape": (
+        ONE.replace("</link>", "<visual/></link>", 1),
+        "<visual> has no <geometry>. Add one.",
+        "the shape is not drawn",
+    ),
+    "opacity": (
+        ONE + '<material name="red"><color rgba="1 0 0"/></material>',
+        "<color> has rgba='1 0 0' without opacity",
+        "it is opaque",
+    ),
+    "inverted limit": (
+        ONE.replace('lower="-1"', 'lower="3"'),
+        "joint 'j' has lower limit 3.0, above upper limit 1.0",
+        "they are swapped",
+    ),
+    "negative limit": (
+        ONE.replace('effort="5"', 'effort="-5"'),
+        "joint 'j' has effort limit -5, below 0",
+        "taken as 5",
+    ),
+    "said twice": (
+        ONE.replace("<axis", '<axis xyz="0 0 1"/><axis', 1),
+        "joint 'j' has a second <axis>, the first on line 2",
+        "they say the same, and the first is read",
+    ),
+    "without mass": (
+        ONE + link("tip", "") + joint("k", "arm", "tip").replace('lower="-1"', 'lower="0.5"'),
+        "link 'tip' moves with joint 'k' but neither it nor a link beyond has mass",
+        "the joint is held at 0.5 rad",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MENDED)
+def test_a_mistake_is_refused_or_mended_as_stated_with_file_and_line(parse, tmp_path, what):
+    body, words, how = MENDED[what]
+    with pytest.raises(kin.UrdfError, match=re.escape(words)) as refusal:
+        parse("\n" + body)
+    assert "pass on_problem='report'" in str(refusal.value)
+    (finding,) = refusal.value.findings
+    tree = parse("\n" + body, on_problem="report")
+    (mended,) = [finding for finding in tree.report if finding.mended]
+    assert mended == finding
+    assert (mended.place, mended.line, mended.mended) == (str(tmp_path / "arm.urdf"), 2, how)
+    assert mended.what.startswith(words)
+    assert f"arm.urdf:2: {mended.what}; {how}" in repr(tree)
+    assert mended.what not in tree.ignored
+
+
+def test_what_was_mended_is_what_is_simulated(parse):
+    def mended(what):
+        return parse(MENDED[what][0], on_problem="report")
+
+    np.testing.assert_allclose(np.diag(mended("inertia").inertias[0]), np.array([20, 10, 10]) / 3)
+    assert mended("placeholder").armature[0] == 0.0
+    assert mended("scale of four").visuals[0].size == (2.0, 3.0, 4.0)
+    assert mended("scale of one").visuals[0].size == (2.0, 2.0, 2.0)
+    np.testing.assert_array_equal(mended("inverted limit").joint_limits, [[1.0, 3.0]])
+    assert mended("negative limit").effort_limits[0] == 5.0
+    held = mended("without mass")
+    assert (held.num_joints, held.frame_names) == (1, ("base", "arm", "tip"))
+    np.testing.assert_allclose(held.frame("tip").offset[:2, 0], [np.cos(0.5), np.sin(0.5)])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "how", "line"),
+    [
+        ('\n \n<?xml version="1.0"?>\n{}', "the XML declaration stands after", "skipped", 3),
+        ("<robot>\n<!-- a -- b\n -->{}", "a comment is not well-formed", "are not read", 2),
+    ],
+)
+def test_text_that_other_readers_forgive_is_mended_with_the_lines_of_the_file(
+    parse, text, words, how, line
+):
+    robot = ONE.replace("<axis", "\n<axis").replace('lower="-1"', 'lower="3"')
+    whole = text.format(robot if "<robot>" in text else f"<robot>{robot}") + "</robot>"
+    with pytest.raises(kin.UrdfError, match=words):
+        parse(whole, head="")
+    first, limit = parse(whole, head="", on_problem="report").report
+    assert (first.line, limit.line) == (line, whole[: whole.index("<limit")].count("\n") + 1)
+    assert first.what.startswith(words)
+    assert first.mended.endswith(how)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('value="2"', 'value="-2"', "has mass -2.0 kg"),
+        ('xyz="0 0 1"', 'xyz="0 0 0"', "has axis '0 0 0'"),
+        ("<axis", '<axis xyz="1 0 0"/><axis', "has a second <axis>"),
+        ("</joint>", '<dynamics damping="-1"/></joint>', "damping -1.0"),
+        ("</joint>", "</joint>" + GEARED.format("50:1"), "<mechanicalReduction> holds '50:1'"),
+        ("</joint>", '<mimic joint="k"/></joint>', "mimics 'k', which does not exist"),
+    ],
+)
+def test_what_has_no_safe_mending_is_refused_always(parse, old, new, message):
+    with pytest.raises(kin.UrdfError, match=re.escape(message)):
+        parse(ONE.replace(old, new), on_problem="report")
+
+
+def test_no_physical_inertia_is_nearer_than_the_one_that_is_taken():
+    """I' is the projection of I: <I - I', J - I'> <= 0 for all physical J, and <I - I', I'> = 0."""
+    rng = np.random.default_rng(17)
+    A = rng.normal(size=(200, 3, 3))
+    S = A @ A.transpose(0, 2, 1)
+    physical = np.trace(S, axis1=1, axis2=2)[:, None, None] * np.eye(3) - S
+    for unphysical in rng.normal(size=(50, 3, 3)):
+        I = unphysical + unphysical.T
+        nearest = nearest_physical_inertia(I)
+        assert is_physical(nearest, 0.0)
+        slopes = np.einsum("ij,kij->k", I - nearest, physical - nearest)
+        assert np.max(slopes) < 1e-12
+        assert abs(np.sum((I - nearest) * nearest)) < 1e-12
+    np.testing.assert_allclose(nearest_physical_inertia(physical[0]), physical[0], rtol=1e-13)
 
 
 @pytest.mark.parametrize(("name", "joints"), [("planar_arm_3link", 3), ("desktop_arm_6axis", 6)])

@@ -123,13 +123,63 @@ def test_mujoco_accelerates_as_the_tree_that_was_written(trees, tmp_path):
     np.testing.assert_allclose(data.qacc, qdd, rtol=1e-11)
 
 
-def test_a_mimicking_joint_is_a_soft_equality_and_the_header_says_so(trees, tmp_path):
-    trees["grip"].to_mjcf(tmp_path / "out.xml")
-    model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
+@pytest.fixture(scope="module")
+def grip(trees, tmp_path_factory):
+    """What was written of the gripper, MuJoCo's model of it, and its joints from the wrist's."""
+    file = tmp_path_factory.mktemp("grip") / "out.xml"
+    trees["grip"].to_mjcf(file)
+    model = mujoco.MjModel.from_xml_path(str(file))
+    model.dof_frictionloss[:] = 0.0  # a constraint of its own
+    return file.read_text(), model, np.array([1.0, 0.05])
+
+
+def test_a_mimicking_joint_is_a_soft_equality_and_the_header_says_so(grip):
+    text, model, _ = grip
     np.testing.assert_array_equal(model.eq_data[0, :2], [0.01, 0.05])
-    text = (tmp_path / "out.xml").read_text()
     assert "joint 'close' mimics 'wrist' rigidly: MuJoCo's equality is soft" in text
+    assert "holds accelerations to about 1e-04 (solimp)" in text
+    assert "set 'close' to 0.01 when all others are 0" in text
     assert "joint 'wrist' turns at 3.0 rad/s at most" in text
+
+
+def test_without_the_equality_mujoco_has_the_dynamics_of_which_the_tree_is_the_part(trees, grip):
+    """M = Gᵀ M_all G,  c = Gᵀ c_all,  with G the line of the mimicking joint: exact."""
+    _, model, G = grip
+    data, q, qd, gravity = mujoco.MjData(model), 0.7, -1.3, np.array([0, 0, -9.80665])
+    data.qpos[:], data.qvel[:] = G * q + [0.0, 0.01], G * qd
+    mujoco.mj_forward(model, data)
+    whole = np.zeros((2, 2))
+    for k in range(2):
+        mujoco.mj_mulM(model, data, whole[k], np.eye(2)[k])
+    M, bias = mass_and_bias(trees["grip"], np.array([q]), np.array([qd]), gravity)
+    np.testing.assert_allclose(G @ whole @ G, M[0, 0], rtol=1e-12)
+    np.testing.assert_allclose(G @ data.qfrc_bias, bias[0], rtol=1e-11)
+
+
+def test_with_the_equality_mujoco_accelerates_as_the_tree_to_its_softness(trees, grip):
+    _, model, G = grip
+    data, q, qd, tau = mujoco.MjData(model), 0.7, -1.3, 2.0
+    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = G * q + [0.0, 0.01], G * qd, [tau, 0.0]
+    mujoco.mj_forward(model, data)
+    gravity = np.array([0, 0, -9.80665])
+    M, bias = mass_and_bias(trees["grip"], np.array([q]), np.array([qd]), gravity)
+    friction = float(trees["grip"].joint_friction[0])
+    qdd = (tau - friction * qd - bias[0]) / M[0, 0]
+    free = np.linalg.norm(data.qacc_smooth - G * qdd)
+    assert free > 1.0
+    # It lets 1e-4 of what it holds through, by an inertia that MuJoCo estimates at qpos = 0: 3e-4.
+    assert np.linalg.norm(data.qacc - G * qdd) < 5e-4 * free
+
+
+def test_the_equality_takes_the_mimicking_joint_to_its_line(grip):
+    """From qpos = 0, which is off the line by the offset, in a few times solref's 0.02 s."""
+    _, model, _ = grip
+    data, apart = mujoco.MjData(model), []
+    for _ in range(100):
+        mujoco.mj_step(model, data)
+        apart.append(abs(data.qpos[1] - 0.05 * data.qpos[0] - 0.01))
+    assert apart[0] > 5e-3
+    assert apart[-1] < 1e-4
 
 
 def test_what_mujoco_does_not_take_is_mended_and_the_header_says_so(trees, tmp_path):

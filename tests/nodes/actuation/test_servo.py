@@ -1,11 +1,13 @@
 """The servo of an arm: within its limits at any gain, and at the goal."""
 
 import warnings
+from importlib import metadata
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import mime.control.kinematics as kin
 from mime import GraphManager, JointPDNode, Payload, RobotArmNode, Servo, model_path
@@ -107,6 +109,147 @@ def test_on_a_spring_it_holds_the_rotor_at_the_goal(tree, model):
     g = kin.gravity_vector(tree, np.asarray(arm["joint_angles"][-1]), np.array([0, 0, -9.80665]))
     sag = -g[[1]] / 400.0
     np.testing.assert_allclose(arm["joint_deflections"][-1], sag, atol=1e-3)
+
+
+NINE = np.random.default_rng(1)
+STARTS = NINE.uniform(-0.6, 0.6, (9, 3))
+GAINS = {
+    "arm.servo.kp": 10.0 ** NINE.uniform(1, 6, (9, 3)),
+    "arm.servo.kd": 10.0 ** NINE.uniform(0, 4, (9, 3)),
+}
+
+
+@pytest.fixture(scope="module")
+def batch(run):
+    """A batch of those of nine servos that it names: at limits, giving way and free."""
+
+    def go(which, **options):
+        found = run.compiled.run_batch(
+            steps=200,
+            inputs={"arm": {"desired_joint_angles": GOAL}},
+            parameters={name: values[which] for name, values in GAINS.items()},
+            initial_state={"arm": {"joint_angles": STARTS[which]}},
+            **{"progress": False, **options},
+        )
+        return {name: np.asarray(found["arm"][name]) for name in found["arm"]}
+
+    go.nine = go(np.arange(9))
+    return go
+
+
+def test_any_batch_order_and_number_of_threads_gives_a_member_the_same_bits(batch):
+    """Servos that pivot more often than their neighbours do not change them."""
+    at_limit = np.abs(batch.nine["servo_torques"]) == LIMITS["torque_limits_n_m"]
+    assert 0 < np.mean(np.any(at_limit, (1, 2))) <= 1
+    assert 0 < np.mean(at_limit) < 1
+    for which, options in (
+        (np.arange(1), {}),
+        (np.arange(5), {"threads": 1}),
+        (np.arange(9)[::-1], {"threads": 3}),
+        (np.array([7, 2, 2, 5, 0]), {"progress": lambda *_: None}),
+    ):
+        for name, found in batch(which, **options).items():
+            assert found.tobytes() == batch.nine[name][which].tobytes(), name
+
+
+def test_a_run_alone_and_one_that_goes_on_have_the_bits_of_the_batch(run, batch):
+    alone = run.compiled.with_parameters({name: values[4] for name, values in GAINS.items()})
+    inputs, state = {"arm": {"desired_joint_angles": GOAL}}, {"arm": {"joint_angles": STARTS[4]}}
+    parts = []
+    for steps in (7, 1, 192):
+        parts.append(alone.run(steps=steps, inputs=inputs, initial_state=state, progress=False))
+        state = parts[-1].final_state
+    for name, nine in batch.nine.items():
+        joined = np.concatenate([part["arm"][name] for part in parts])
+        assert joined.tobytes() == nine[4].tobytes(), name
+
+
+def test_a_run_that_was_interrupted_resumes_with_the_same_bits(run, tmp_path):
+    inputs, file = {"arm": {"desired_joint_angles": GOAL}}, tmp_path / "run.checkpoint"
+    stiff = run.compiled.with_parameters({"arm.servo.kp": [2e4] * 3, "arm.servo.kd": [50.0] * 3})
+    steps, state = 5000, {"arm": {"joint_angles": STARTS[2]}}
+
+    def stop(done, total):
+        if 0 < done < total:
+            raise KeyboardInterrupt
+
+    options = {"steps": steps, "inputs": inputs, "initial_state": state}
+    with pytest.raises(KeyboardInterrupt, match="resume from"):
+        stiff.run(**options, checkpoint=file, progress=stop)
+    resumed = stiff.run(**options, checkpoint=file, resume=True, progress=False)
+    plain = stiff.run(**options, progress=False)
+    for name in plain["arm"]:
+        assert resumed["arm"][name].tobytes() == plain["arm"][name].tobytes(), name
+
+
+def test_a_panda_stays_within_its_limits_and_ends_at_the_goal():
+    """Under a plain PD with these gains and this step it reaches 130,817 N·m."""
+    path = next(
+        file.locate()
+        for file in metadata.files("example-robot-data")
+        if str(file).endswith("/panda.urdf")
+    )
+    panda = kin.parse_urdf(path).lock(panda_finger_joint1=0.0)
+    lower, upper = np.asarray(panda.joint_limits).T
+    start = np.clip(np.zeros(7), lower + 0.1, upper - 0.1)
+    goal = start + np.array([1.2, 0.9, -1.2, -0.9, 1.0, 0.8, -1.0])
+    graph = GraphManager()
+    graph.add_node(RobotArmNode("arm", DT, panda, "panda_hand", servo=Servo(600.0, 50.0)))
+    graph.add_external_input("arm", "desired_joint_angles")
+    arm = graph.compile().run(
+        steps=3000,
+        inputs={"arm": {"desired_joint_angles": goal}},
+        initial_state={"arm": {"joint_angles": start}},
+    )["arm"]
+    torque, speed = (np.abs(arm[name]).max(0) for name in ("servo_torques", "joint_velocities"))
+    np.testing.assert_array_equal(panda.effort_limits, [87.0] * 4 + [12.0] * 3)
+    assert np.all(torque <= panda.effort_limits)
+    assert np.all(speed <= [2.2] * 4 + [2.62] * 3)
+    assert np.all(speed <= panda.velocity_limits)
+    assert np.any(torque == panda.effort_limits)  # the limits were in the way, and
+    assert np.any(speed == panda.velocity_limits)
+    # kd / kp is 1/12 s: of 1.2 rad e⁻²⁴ is left 2 s after the joints left their limits.
+    np.testing.assert_allclose(arm["joint_angles"][-1], goal, rtol=0, atol=1e-6)
+
+
+def test_on_a_spring_it_acts_on_the_rotor(tree):
+    """M q̈ = -k x - v ẋ,  J θ̈ = k x + v ẋ + kp (θ_d - θ) + kd (θ̇_d - θ̇):  exp(A t) by SciPy."""
+    one = tree.lock(dict.fromkeys(tree.joint_names[:2], 0.0))
+    kp, kd, k, v, J, speed, seconds = 40.0, 0.8, 15.0, 0.02, 0.012, 0.5, 0.4
+    servo = Servo(kp, kd, gravity_compensation=False, limit_torque=False, limit_speed=False)
+    angle = 0.7
+
+    def moved(dt):
+        arm = RobotArmNode(
+            "arm",
+            dt,
+            one,
+            "tool",
+            servo=servo,
+            rotor_inertia_kg_m2=[J],
+            gear_ratio=[1.0],
+            joint_stiffness_n_m_per_rad=[k],
+            joint_stiffness_damping_n_m_s=[v],
+            gravity_world=(0.0, 0.0, 0.0),
+        )
+        graph = GraphManager()
+        graph.add_node(arm)
+        for name in ("desired_joint_angles", "desired_joint_velocities"):
+            graph.add_external_input("arm", name)
+        inputs = {"desired_joint_angles": [angle], "desired_joint_velocities": [speed]}
+        run = graph.compile().run(seconds, {"arm": inputs}, watch=False)
+        return np.concatenate([run["arm"][name][-1] for name in ("joint_angles", "rotor_angles")])
+
+    M = float(kin.mass_matrix(one, np.zeros(1))[0, 0]) - float(one.armature[0])
+    A = np.zeros((5, 5))  # q, θ, q̇, θ̇, 1
+    A[0, 2] = A[1, 3] = 1
+    A[2, :4] = np.array([-k, k, -v, v]) / M
+    A[3] = np.array([k, -k - kp, v, -v - kd, kp * angle + kd * speed]) / J
+    expected = (scipy.linalg.expm(A * seconds) @ np.eye(5)[4])[:2]
+    whole, half = moved(2e-4), moved(1e-4)
+    assert np.all(np.abs(half - expected) < 2e-3)
+    # Of first order: extrapolated to a step of zero, second order is left.
+    np.testing.assert_allclose(2 * half - whole, expected, rtol=0, atol=7e-6)
 
 
 def test_with_dry_friction_a_joint_sticks_where_the_servo_pulls_less_than_it(tree):

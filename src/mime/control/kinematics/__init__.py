@@ -16,9 +16,14 @@ from mime.control.kinematics.fk import frame_transform as frame_transform
 from mime.control.kinematics.fk import joint_to_world_transforms as joint_to_world_transforms
 from mime.control.kinematics.fk import link_to_world_transforms as link_to_world_transforms
 from mime.control.kinematics.fk import link_world_poses as link_world_poses
+from mime.control.kinematics.floating import floating_forward_dynamics as floating_forward_dynamics
+from mime.control.kinematics.floating import floating_mass_matrix as floating_mass_matrix
+from mime.control.kinematics.floating import floating_rnea as floating_rnea
 from mime.control.kinematics.forward_dynamics import forward_dynamics as forward_dynamics
 from mime.control.kinematics.mjcf import MjcfError as MjcfError
 from mime.control.kinematics.mjcf import parse_mjcf as parse_mjcf
+from mime.control.kinematics.momentum import WholeBody as WholeBody
+from mime.control.kinematics.momentum import whole_body as whole_body
 from mime.control.kinematics.report import Finding as Finding
 from mime.control.kinematics.report import RobotFileError as RobotFileError
 from mime.control.kinematics.rnea import gravity_vector as gravity_vector
@@ -35,3 +40,5 @@ from mime.control.kinematics.tree import Visual as Visual
 from mime.control.kinematics.tree import ancestor_mask as ancestor_mask
 from mime.control.kinematics.urdf import UrdfError as UrdfError
 from mime.control.kinematics.urdf import parse_urdf as parse_urdf
+from mime.control.kinematics.xacro import expand_xacro as expand_xacro
+from mime.control.kinematics.xacro import parse_xacro as parse_xacro

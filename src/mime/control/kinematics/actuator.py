@@ -50,9 +50,12 @@ class Actuator(NamedTuple):
     @property
     def effort(self) -> float:
         """N·m or N, the largest torque on the joint that its ranges allow; infinite if none."""
+        if not self.gear:  # it drives nothing, and 0 times infinity is no number
+            return 0.0
         force = max(map(abs, self.force_range))
         if self.motor is None and not (any(self.gain[1:]) or any(self.bias)):
-            force = min(force, abs(self.gain[0]) * max(map(abs, self.control_range)))
+            gain, reach = abs(self.gain[0]), max(map(abs, self.control_range))
+            force = min(force, gain * reach) if gain else 0.0
         return abs(self.gear) * force if force else float("inf")
 
 
@@ -64,6 +67,10 @@ class Keyframe(NamedTuple):
     joint_velocities: tuple[float, ...]
     controls: tuple[float, ...]
     """In the order of `tree.actuators`."""
+    base_pose_world: tuple[float, ...] = ()
+    """[x y z qw qx qy qz] of a base that floats; empty where the base is fixed."""
+    base_twist_world: tuple[float, ...] = ()
+    """Its [v; w] at its origin, in world axes."""
 
 
 def actuator_torques(

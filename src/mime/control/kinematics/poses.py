@@ -38,6 +38,15 @@ def shift(vector: np.ndarray) -> np.ndarray:
     return T
 
 
+def moved(axis: np.ndarray, q: float, slides: bool) -> np.ndarray:
+    """4x4 of a joint at q: the identity at 0, where MuJoCo's `ref` may not be."""
+    if q == 0.0:
+        return np.eye(4)
+    if slides:
+        return shift(axis * q)
+    return pose_matrix(np.zeros(3), np.array([np.cos(0.5 * q), *(np.sin(0.5 * q) * axis)]))
+
+
 def rpy_of(R: np.ndarray) -> tuple[float, float, float]:
     """Roll, pitch and yaw of R = Rz(yaw) Ry(pitch) Rx(roll)."""
     level = float(np.hypot(R[0, 0], R[1, 0]))

@@ -18,6 +18,7 @@ from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC as JOINT_TY
 from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYPE_REVOLUTE
 from mime.control.kinematics.report import Finding
 from mime.control.kinematics.scalar import Array
+from mime.core.pose import IDENTITY_POSE
 from mime.core.spec import parameter
 from mime.running.drawing import Page, drawer
 
@@ -123,11 +124,19 @@ class KinematicTree(Editable, eqx.Module):
     )
     """q0 at which that spring is relaxed; m of a slider."""
     gravity_m_per_s2: tuple[float, float, float] | None = eqx.field(static=True, default=None)
-    """In the root's axes, where the file says it (MJCF does, URDF does not)."""
+    """In the axes of the root, or of the world where the root floats, if the file says it (MJCF
+    does, URDF does not).
+    """
     actuators: tuple[Actuator, ...] = eqx.field(static=True, default=())
     keyframes: tuple[Keyframe, ...] = eqx.field(static=True, default=())
     root_body: RigidBody = NO_BODY
-    """What is fixed to the root, in its frame: no joint feels it until the root is attached."""
+    """What is fixed to the root, in its frame: no joint feels it until the root is attached to
+    something, or floats.
+    """
+    base: str = eqx.field(static=True, default="fixed")
+    """"fixed": the root stands still. "floating": it is a body that flies freely (no contact)."""
+    base_start_pose_world: tuple[float, ...] = eqx.field(static=True, default=IDENTITY_POSE)
+    """Where a floating base is at first, [x y z qw qx qy qz]: where an MJCF puts it."""
 
     @property
     def num_joints(self) -> int:
@@ -211,9 +220,9 @@ class KinematicTree(Editable, eqx.Module):
 
     def __repr__(self) -> str:
         kinds = ("revolute", "prismatic", "continuous")
-        lines = [
-            f"KinematicTree {self.name!r}: {self.num_joints} joints on root {self.root_link_name!r}"
-        ]
+        root = "floating base" if self.base == "floating" else "root"
+        count, name = self.num_joints, self.root_link_name
+        lines = [f"KinematicTree {self.name!r}: {count} joints on {root} {name!r}"]
         for i, parent in enumerate(self.parent_idxs):
             joint, coordinate = self.link_joint_names[i], self.joint_names[self.coordinate_idxs[i]]
             mimics = "" if joint == coordinate else f", mimics {coordinate!r}"
@@ -222,11 +231,12 @@ class KinematicTree(Editable, eqx.Module):
                 f"  {joint!r} ({kinds[self.joint_kinds[i]]}{mimics}): {above!r} -> "
                 f"{self.link_names[i]!r}"
             )
-        lines.append("  ignored: " + ("nothing" if not self.ignored else ""))
-        lines += [f"    {line}" for line in self.ignored]
         mended = [finding for finding in self.report if finding.mended]
+        ignored = [finding for finding in self.report if not finding.mended]
+        lines.append("  ignored:" if ignored else "  ignored: nothing")
+        lines += [f"    {finding.briefly}" for finding in ignored]
         lines += ["  mended:"] * bool(mended)
-        lines += [f"    {finding.what}; {finding.mended}" for finding in mended]
+        lines += [f"    {finding.briefly}" for finding in mended]
         return "\n".join(lines)
 
 

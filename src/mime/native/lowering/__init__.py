@@ -1,9 +1,12 @@
 """A jaxpr of one member as LLVM IR for blocks of members, one in each lane of a vector.
 
 `values`       what a variable is: a constant, an array in registers, an array in memory
-`emitter`      instructions, constants folded, nothing computed twice
+`writer`       instructions and blocks; nothing is written twice
+`arithmetic`   sums and products of lanes, constants folded
+`emitter`      both, and arrays at addresses
+`arrays`       arrays between registers and memory
 `program`      a jaxpr, equation by equation
-`elementwise`, `shapes`, `reductions`, `large`, `indexing`, `loops`, `branches`
+`elementwise`, `conversions`, `shapes`, `reductions`, `large`, `indexing`, `loops`, `branches`
                what each primitive of JAX becomes
 `functions`, `tables`
                what is called many times, and very many small arrays

@@ -5,8 +5,9 @@ block does what any of them needs, and each lane keeps what is its own.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mime.native.lowering.arrays import size_of_variable
 from mime.native.lowering.masks import elements, fill_where, is_varying, only
-from mime.native.lowering.program import STRUCTURED, Program, size_of_variable
+from mime.native.lowering.program import STRUCTURED, Program
 from mime.native.lowering.tables import fill_all, rows_together
 from mime.native.lowering.values import MOST_CARRIED, Lowered, Memory, Value, registers, type_of
 

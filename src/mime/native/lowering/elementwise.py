@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from mime.native.lowering.conversions import as_numbers, cell, convert_element, converted, settled
 from mime.native.lowering.emitter import Emitter
-from mime.native.lowering.values import Unsupported, Value, type_of
+from mime.native.lowering.values import FLOATS, Unsupported, Value, type_of
 
 Element = Callable[..., Any]
 """`(emitter, *elements, type_of_the_operands, eqn)`: the element of the result."""
-
-_FLOATS = ("double", "float")
 
 
 def _unsigned(eqn: Any) -> bool:
@@ -24,14 +23,14 @@ def _arithmetic(name: str) -> Element:
 
 def _divide(e: Emitter, x: Any, y: Any, type_: str, eqn: Any) -> Any:
     """x / y; of integers towards zero, -1 (all bits set) when y is 0, as XLA has it."""
-    if type_ in _FLOATS:
+    if type_ in FLOATS:
         return e.div(x, y, type_)
     return _whole_division(e, x, y, type_, "udiv" if _unsigned(eqn) else "sdiv", -1)
 
 
 def _remainder(e: Emitter, x: Any, y: Any, type_: str, eqn: Any) -> Any:
     """The remainder of a division towards zero; x when an integer y is 0."""
-    if type_ in _FLOATS:
+    if type_ in FLOATS:
         return e.elementary("rem", type_, x, y)
     return _whole_division(e, x, y, type_, "urem" if _unsigned(eqn) else "srem", None)
 
@@ -106,7 +105,7 @@ _COMPARISONS = {
 def _comparison(name: str) -> Element:
     def rule(e: Emitter, x: Any, y: Any, type_: str, eqn: Any) -> Any:
         floating, signed, unsigned = _COMPARISONS[name]
-        if type_ in _FLOATS:
+        if type_ in FLOATS:
             return e.compare(f"fcmp {floating}", x, y, type_)
         plain = unsigned if _unsigned(eqn) or type_ == "i1" else signed
         return e.compare(f"icmp {plain}", x, y, type_)
@@ -118,7 +117,7 @@ def _extreme(name: str) -> Element:
     """The larger or the smaller; NaN when one is NaN, and max(-0, 0) = 0."""
 
     def rule(e: Emitter, x: Any, y: Any, type_: str, eqn: Any) -> Any:
-        if type_ in _FLOATS:
+        if type_ in FLOATS:
             return extreme_of_floats(e, name, x, y, type_)
         if type_ == "i1":
             return _bits("or" if name == "max" else "and")(e, x, y, type_, eqn)
@@ -164,7 +163,7 @@ def _clamp(e: Emitter, low: Any, x: Any, high: Any, type_: str, eqn: Any) -> Any
 
 
 def _abs(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
-    if type_ in _FLOATS:
+    if type_ in FLOATS:
         return e.intrinsic("fabs", type_, x)
     if _unsigned(eqn):
         return x
@@ -174,7 +173,7 @@ def _abs(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
 
 def _sign(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
     """-1, 0 or 1; a zero keeps its sign and NaN stays."""
-    if type_ not in _FLOATS:
+    if type_ not in FLOATS:
         if _unsigned(eqn):
             return e.select(e.compare("icmp ne", x, 0, type_), 1, 0, type_)
         down = e.select(e.compare("icmp slt", x, 0, type_), -1, 0, type_)
@@ -208,7 +207,7 @@ def _integer_pow(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
     """x^n by squaring."""
     n = eqn.params["y"]
     if n == 0:
-        return 1.0 if type_ in _FLOATS else 1
+        return 1.0 if type_ in FLOATS else 1
     result, power, rest = None, x, abs(n)
     while rest:
         if rest & 1:
@@ -226,52 +225,6 @@ def _is_finite(e: Emitter, x: Any, type_: str, _: Any) -> Any:
 def _convert(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
     source, target = (v.aval.dtype for v in (eqn.invars[0], eqn.outvars[0]))
     return convert_element(e, x, source, target)
-
-
-def convert_element(e: Emitter, x: Any, source: Any, target: Any) -> Any:
-    """A number of one type as another's: floats to integers saturate, and NaN becomes 0."""
-    a, b = type_of(source), type_of(target)
-    if not isinstance(x, Value):
-        return converted(as_numbers(_cell(x), source), target).item()
-    if a == b and (np.dtype(source) == np.dtype(target) or a not in _FLOATS):
-        return x
-    unsigned = np.issubdtype(source, np.unsignedinteger) or a == "i1"
-    if b == "i1":
-        if a in _FLOATS:
-            return e.compare("fcmp une", x, 0.0, a)
-        return e.compare("icmp ne", x, 0, a)
-    if a in _FLOATS and b in _FLOATS:
-        return e.convert("fpext" if b == "double" else "fptrunc", x, a, b)
-    if a in _FLOATS:
-        signs = "u" if np.issubdtype(target, np.unsignedinteger) else "s"
-        return _saturated(e, x, a, b, f"fpto{signs}i.sat")
-    if b in _FLOATS:
-        return e.convert("uitofp" if unsigned else "sitofp", x, a, b)
-    if int(b[1:]) < int(a[1:]):
-        return e.convert("trunc", x, a, b)
-    return e.convert("zext" if unsigned else "sext", x, a, b)
-
-
-def converted(x: np.ndarray, target: Any) -> np.ndarray:
-    """Numbers as those of another type, by the same rule."""
-    target = np.dtype(target)
-    with np.errstate(all="ignore"):
-        if x.dtype.kind != "f" or target.kind not in "iu":
-            return x.astype(target)
-        info = np.iinfo(target)
-        beyond = float(info.max) + 1  # a power of two in every format
-        ends = [x >= beyond, x <= float(info.min), np.isnan(x)]
-        inside = np.where(np.logical_or.reduce(ends), 0, x).astype(target)
-        return np.select(ends, [target.type(k) for k in (info.max, info.min, 0)], inside)
-
-
-def _saturated(e: Emitter, x: Value, a: str, b: str, name: str) -> Value:
-    short = {"double": "f64", "float": "f32"}[a]
-    dims = f"v{e.lanes}" if x.varying else ""
-    function = f"llvm.{name}.{dims}{b}.{dims}{short}"
-    result, source = e.type(b, x.varying), e.type(a, x.varying)
-    e.module.declare(function, result, [source])
-    return e.emit(f"call {result} @{function}({source} {x.name})", b, x.varying)
 
 
 def _bitcast(e: Emitter, x: Any, type_: str, eqn: Any) -> Any:
@@ -398,12 +351,12 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
 
     def rule(*x: Any) -> Any:
         if name not in _FOLDING and not any(isinstance(part, Value) for part in x):
-            numbers = tuple(as_numbers(_cell(part), d) for part, d in zip(x, dtypes, strict=True))
+            numbers = tuple(as_numbers(cell(part), d) for part, d in zip(x, dtypes, strict=True))
             return _folded(name, eqn, numbers).astype(out.dtype).item()
         return element(e, *x, type_, eqn)
 
     if out.shape == ():
-        return _cell(rule(*(x.reshape(()).item() for x in operands)))
+        return cell(rule(*(x.reshape(()).item() for x in operands)))
     flat = [
         x.ravel().tolist() if x.size == out.size else np.broadcast_to(x, out.shape).ravel().tolist()
         for x in operands
@@ -411,29 +364,6 @@ def lower_elementwise(e: Emitter, eqn: Any, *operands: np.ndarray) -> np.ndarray
     result = np.empty(int(out.size), object)
     result[:] = [rule(*x) for x in zip(*flat, strict=True)]
     return settled(result.reshape(out.shape), out.dtype)
-
-
-def _cell(x: Any) -> np.ndarray:
-    cell = np.empty((), object)
-    cell[()] = x
-    return cell
-
-
-def settled(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """An array of numbers alone as a constant."""
-    if x.dtype == object and not any(isinstance(v, Value) for v in x.flat):
-        return as_numbers(x, dtype)
-    return x
-
-
-def as_numbers(x: Any, dtype: Any) -> np.ndarray:
-    """Numbers as an array of a dtype; an integer that is too large keeps its lowest bits."""
-    x, dtype = np.asarray(x), np.dtype(dtype)
-    if x.dtype != object or dtype.kind not in "iu":
-        return x.astype(dtype)
-    least = (1 << 8 * dtype.itemsize) - 1
-    flat = np.array([int(v) & least for v in x.flat], f"u{dtype.itemsize}")
-    return flat.view(dtype).reshape(x.shape)
 
 
 def _folded(name: str, eqn: Any, operands: tuple[np.ndarray, ...]) -> np.ndarray:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from jax.lax import GatherScatterMode
 
-from mime.native.lowering.elementwise import ELEMENTS, convert_element
+from mime.native.lowering.conversions import convert_element
+from mime.native.lowering.elementwise import ELEMENTS
 from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.program import STRUCTURED, Program, Row
 from mime.native.lowering.values import (

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mime.native.lowering.program import LARGE, Program
+from mime.native.lowering.arrays import LARGE
+from mime.native.lowering.program import Program
 from mime.native.lowering.reductions import JOINS, joiner, neutral
 from mime.native.lowering.values import MOST_IN_REGISTERS, Lowered, Memory, Value, registers
 

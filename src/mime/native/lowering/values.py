@@ -38,6 +38,9 @@ TYPES = {
 }
 """The LLVM type of one element."""
 
+FLOATS = ("double", "float")
+"""The types of LLVM that have fractions."""
+
 
 UNBOUNDED = 2**31 - 1
 """The length of a result whose rows are written one by one, as many as the caller has room for:

@@ -27,6 +27,7 @@ from mime.core.wiring import Edge
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.robot_arm.inserted_bodies import with_inserted_bodies
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
+from mime.nodes.actuation.robot_arm.servo import Servo
 
 
 class Machine(NamedTuple):
@@ -45,11 +46,13 @@ class Machine(NamedTuple):
     link_limits: dict[tuple[str, str], tuple[float, float]]
     """Of the sum of a rotor's joint and its spring's."""
     unsaid: tuple[str, ...]
+    actuators: tuple[Actuator, ...] = ()
+    """Its own: a servo."""
 
 
 def machine_of_arm(arm: RobotArmParameters) -> Machine:
-    """An arm, its elastic joints as two joints each."""
-    tree, elastic = arm.tree, arm.elastic_joints
+    """An arm and what it carries; elastic joints as two joints each, a servo as actuators."""
+    tree, elastic = arm.loaded_tree, arm.elastic_joints
     dry = arm.coulomb_friction_n_m
     coulomb = np.asarray(np.zeros(arm.num_joints) if dry is None else dry, float)
     gravity = np.asarray(arm.gravity_world, float)
@@ -63,6 +66,7 @@ def machine_of_arm(arm: RobotArmParameters) -> Machine:
     unsaid = [f"option joint_limits={arm.joint_limits!r}: MuJoCo's limits are soft"]
     if elastic:
         tree, limits = _with_springs(arm, tree, unsaid)
+    actuators = () if arm.servo is None else _servo(arm.servo, arm.tree, unsaid)
     base = np.asarray(arm.base_pose_world, float)
     return Machine(
         arm.name,
@@ -73,6 +77,31 @@ def machine_of_arm(arm: RobotArmParameters) -> Machine:
         pose_matrix(base[:3], base[3:]),
         limits,
         tuple(unsaid),
+        actuators,
+    )
+
+
+def _servo(servo: Servo, tree: KinematicTree, unsaid: list[str]) -> tuple[Actuator, ...]:
+    """kp (u - q) - kd q̇ within ±T at each joint, or its rotor; u is the desired angle."""
+    if servo.gravity_compensation:
+        unsaid.append("the servo's feed-forward of gravity")
+    torque, speed = (np.asarray(limit) for limit in servo.limits(tree, float))
+    unsaid += [
+        f"the servo drives joint {joint!r} at {float(most)!r} rad/s at most"
+        for joint, most in zip(tree.joint_names, speed, strict=True)
+        if np.isfinite(most)
+    ]
+    rows = zip(tree.joint_names, servo.kp, servo.kd, torque, strict=True)
+    return tuple(
+        Actuator(
+            f"{joint}_servo",
+            "position",
+            joint,
+            gain=(float(kp), 0.0, 0.0),
+            bias=(0.0, -float(kp), -float(kd)),
+            force_range=(-float(T), float(T)),
+        )
+        for joint, kp, kd, T in rows
     )
 
 
@@ -182,7 +211,7 @@ def graph_mjcf(
     said = _by_node(program, {"origins": origins or {}, "uncertainties": uncertainties or {}})
     tree, unsaid = machine.tree, list(machine.unsaid)
     friction = np.array(tree.joint_friction, float)
-    actuators, notes = [], {}
+    actuators, notes = list(machine.actuators), {}
     for edge in program.wiring.edges:
         if edge.target != machine.name:
             continue

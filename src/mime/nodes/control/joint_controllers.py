@@ -7,7 +7,6 @@ from the root link: for a base that stands rotated, turn it into that frame firs
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from inspect import unwrap
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -16,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from mime.control.kinematics import KinematicTree, gravity_vector, mass_matrix, parse_robot, rnea
+from mime.control.kinematics import KinematicTree, gravity_vector, parse_robot, rnea
+from mime.control.postures import mass_matrices
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
 from mime.core.monitor import Monitor
@@ -167,16 +167,20 @@ class _JointController(Node):
         torque_limits_n_m: Any = None,
         gravity_world: Any = None,
         saturate_effort: bool = False,
+        on_problem: str = "refuse",
     ):
         """Gains and limits: one for all joints, or (N,).
 
-        tree             the arm, or the path of its URDF
+        tree             the arm, or the path of its URDF or MJCF
         torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link; default: the file's (MJCF says one), else standard
         saturate_effort  clip to the URDF's effort limits too
+        on_problem       of a file: "report" mends what can be, see `parse_robot`
         """
         self.name, self.timestep = name, timestep
-        self.tree = tree if isinstance(tree, KinematicTree) else parse_robot(tree)
+        if not isinstance(tree, KinematicTree):
+            tree = parse_robot(tree, on_problem=on_problem)
+        self.tree = tree
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
             values: Any = (
@@ -267,18 +271,9 @@ _RANGES = (ValidatedRange("num_joints", 1, 7, ""), ValidatedRange("timestep", 1e
 
 
 def _least_inertia(tree: KinematicTree, dt: float) -> np.ndarray:
-    """1 / (M + dt f)⁻¹_jj (N,): what joint j feels alone, the others free; least of two postures.
-
-    At rest (each joint at 0 or at the limit nearest to it) and in the middle of the limits.
-    """
-    lower, upper = np.asarray(tree.joint_limits).T
-    rest = np.clip(np.zeros(tree.num_joints), lower, upper)
-    bounded = np.isfinite(lower) & np.isfinite(upper)
-    middle = np.where(bounded, np.where(bounded, lower + upper, 0) / 2, rest)
+    """1 / (M + dt f)⁻¹_jj (N,): what joint j feels, the others free; least of two postures."""
     f = np.diag(dt * np.asarray(tree.joint_friction))
-    # Evaluated by Python: a warning is not worth a compilation.
-    matrices = (np.asarray(unwrap(mass_matrix)(tree, q)) for q in (rest, middle))
-    return np.min([1 / np.diag(np.linalg.inv(M + f)) for M in matrices], axis=0)
+    return np.min([1 / np.diag(np.linalg.inv(M + f)) for M in mass_matrices(tree)], axis=0)
 
 
 class JointPDNode(_JointController):

@@ -101,10 +101,11 @@ class ToolPathNode(Node):
         end_effector_offset_in_link: Any = IDENTITY_POSE,
         base_pose_world: Any = IDENTITY_POSE,
         position_only: bool = False,
+        on_problem: str = "refuse",
     ):
         """Either waypoints or a circle, in the world.
 
-        tree                         the arm, or the path of its URDF
+        tree                         the arm, or the path of its URDF or MJCF
         end_effector_link_name       the link that carries the tool
         posture_rad                  (N,) how the tool is held, and where the search begins
         waypoints_m                  (2 or more, 3); the first one at t = 0
@@ -112,12 +113,14 @@ class ToolPathNode(Node):
         end_effector_offset_in_link  the tool in its link, as the arm has it
         base_pose_world              the arm's base
         position_only                let the tool turn, for arms of fewer than six joints
+        on_problem                   of a file: "report" mends what can be, see `parse_robot`
         """
         self.name, self.timestep = name, timestep
         self.speed_m_per_s = speed_m_per_s
         self.acceleration_m_per_s2 = acceleration_m_per_s2
         self.jerk_m_per_s3 = jerk_m_per_s3
-        tree = tree if isinstance(tree, KinematicTree) else parse_robot(tree)
+        if not isinstance(tree, KinematicTree):
+            tree = parse_robot(tree, on_problem=on_problem)
         try:
             check_limits(
                 speed_m_per_s=speed_m_per_s,

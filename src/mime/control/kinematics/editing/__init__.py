@@ -46,6 +46,14 @@ class Editable:
         """
         return operations.subtree(self, root, tip)
 
+    def with_base(self: Tree, base: str) -> Tree:
+        """The robot on a base that is "fixed", or "floating": a body that flies freely.
+
+        A floating base needs a mass and a moment of inertia about every axis, of what the file
+        fixes to its root.
+        """
+        return operations.with_base(self, base)
+
     def attach(
         self: Tree, other: Tree, link: str, pose: Any = IDENTITY_POSE, prefix: str = ""
     ) -> Tree:

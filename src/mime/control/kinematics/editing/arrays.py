@@ -13,8 +13,10 @@ def numpy_or_jax(*values: Any) -> Any:
     return jnp if any(isinstance(x, jax.Array) for x in values) else np
 
 
-def stacked(entries: Sequence[Any]) -> Any:
-    """The entries along a new first axis."""
+def stacked(entries: Sequence[Any], like: Any = None) -> Any:
+    """The entries along a new first axis; none of them are none of those in `like`."""
+    if not entries and like is not None:
+        return like[:0]
     xp = numpy_or_jax(*entries)
     return xp.stack([xp.asarray(x) for x in entries])
 

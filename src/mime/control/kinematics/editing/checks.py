@@ -71,3 +71,27 @@ def mass_problems(mass_kg: Any, inertia_kg_m2: Any) -> Iterator[Problem]:
             f"must be a body's: no moment below 0, the largest at most the sum of the other two; "
             f"got principal moments {small:.6g}, {middle:.6g}, {large:.6g} kg·m²",
         )
+
+
+BASES = ("fixed", "floating")
+
+
+def base_problems(tree: Any, base: Any) -> Iterator[Problem]:
+    """A base of another kind; one that floats and that nothing resists."""
+    if not isinstance(base, str) or base not in BASES:
+        yield Problem(("base",), f"must be 'fixed' or 'floating', got {brief(base)}")
+        return
+    body = tree.root_body
+    if base == "fixed" and not tree.num_links:
+        yield Problem(("base",), "no joint moves, so on a fixed base nothing does", "Let it float")
+    if base == "fixed" or not known(body.mass, body.inertia):
+        return
+    mass, inertia = float(body.mass), np.asarray(body.inertia, float)
+    finite = np.isfinite(mass) and np.isfinite(inertia).all()
+    small, middle, large = np.linalg.eigvalsh(inertia) if finite else np.full(3, np.nan)
+    if not (mass > 0.0 and small > 0.0 and large <= (small + middle) * (1 + ROUNDING)):
+        message = "'floating' needs a root with a body's mass and inertia; "
+        message += f"{tree.root_link_name!r} has {mass:g} kg and principal moments "
+        message += f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²"
+        hint = "Give the root link an <inertial>, or tree.with_payload(root, ...)"
+        yield Problem(("base",), message, hint)

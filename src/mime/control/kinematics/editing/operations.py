@@ -17,6 +17,7 @@ from mime.control.kinematics.editing.arrays import (
 )
 from mime.control.kinematics.editing.bodies import RigidBody
 from mime.control.kinematics.editing.checks import (
+    base_problems,
     frame_of,
     mass_problems,
     number_problems,
@@ -64,7 +65,7 @@ def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
             if not lower <= float(position) <= upper:
                 message = f"must be from {lower:g} to {upper:g}, the joint's limits"
                 found.append(Problem((joint,), f"{message}; got {float(position):g}"))
-    if not found and set(positions) >= set(tree.joint_names):
+    if not found and tree.base == "fixed" and set(positions) >= set(tree.joint_names):
         found = [Problem((), "no joint is left that moves", "Leave one of them free")]
     if found:
         raise refused(tree, found)
@@ -95,7 +96,15 @@ def subtree(tree: Any, root: str, tip: str | None) -> Any:
     if not moving:
         message = f"no joint moves between {root!r} and {tip!r}" if tip else f"nothing on {root!r}"
         raise refused(tree, [Problem(("tip",) if tip else ("root",), message)])
-    return restructured(tree, moving, {base: (ROOT, inverse(offset))}, root)
+    part = restructured(tree, moving, {base: (ROOT, inverse(offset))}, root)
+    return part if base == ROOT else dataclasses.replace(part, base="fixed")
+
+
+def with_base(tree: Any, base: str) -> Any:
+    """The tree with a root that stands still, or floats."""
+    if found := list(base_problems(tree, base)):
+        raise refused(tree, found)
+    return dataclasses.replace(tree, base=base)
 
 
 def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
@@ -128,7 +137,9 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
     frames = zip(other.frame_link_idxs, other.frame_offsets, strict=True)
     joined = dataclasses.replace(
         tree,
-        joint_frames=stacked([*tree.joint_frames, *(place(p, X) for p, X in parents)]),
+        joint_frames=stacked(
+            [*tree.joint_frames, *(place(p, X) for p, X in parents)], tree.joint_frames
+        ),
         **{name: both(name) for name in (*_OF_LINKS, *OF_JOINTS)},
         frame_offsets=stacked([*tree.frame_offsets, *(place(k, X) for k, X in frames)]),
         **{name: named(name) for name in _NAMES},

@@ -66,14 +66,16 @@ def restructured(
 
     return dataclasses.replace(
         tree,
-        joint_frames=stacked(joint_frames),
+        joint_frames=stacked(joint_frames, tree.joint_frames),
         joint_axes_local=tree.joint_axes_local[links],
         mimic_multiplier=tree.mimic_multiplier[links],
         mimic_offset=tree.mimic_offset[links],
-        masses=stacked([bodies[link].mass for link in moving]),
-        coms=stacked(coms),
-        inertial_shifts=stacked([origins[k] - c for k, c in zip(moving, coms, strict=True)]),
-        inertias=stacked([bodies[link].inertia for link in moving]),
+        masses=stacked([bodies[link].mass for link in moving], tree.masses),
+        coms=stacked(coms, tree.coms),
+        inertial_shifts=stacked(
+            [origins[k] - c for k, c in zip(moving, coms, strict=True)], tree.coms
+        ),
+        inertias=stacked([bodies[link].inertia for link in moving], tree.inertias),
         **{name: getattr(tree, name)[joints] for name in OF_JOINTS},
         **of_coordinates(tree, coordinates),
         frame_offsets=stacked([offset for _, _, offset in frames]),

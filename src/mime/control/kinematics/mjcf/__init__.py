@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from mime.control.kinematics.mjcf.build import tree_of
 from mime.control.kinematics.mjcf.checks import check
 from mime.control.kinematics.mjcf.model import compile_document
-from mime.control.kinematics.mjcf.xml import MjcfError, read_document, refused
+from mime.control.kinematics.mjcf.xml import MjcfError, read_document
+from mime.control.kinematics.report import REFUSE_HINT, checked_base, checked_choice, refused
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.arguments import path as path_of
-from mime.core.arguments import several, wrong
+from mime.core.arguments import several
 
 __all__ = ["MjcfError", "parse_mjcf"]
-
-ON_PROBLEM = ("refuse", "report")
-_HINT = "With on_problem='report' these are left out and listed in tree.report."
 
 
 def parse_mjcf(
     path: str | os.PathLike,
     *,
+    base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
@@ -29,17 +28,21 @@ def parse_mjcf(
     `MjcfError`. `"report"`: contacts, tendons, equalities and actuators that are not affine are
     left out and listed in `tree.report`; all else stays refused.
 
+    `base`: a free joint makes its body a base that floats; "fixed" holds it where the file puts it.
+    "floating" asks for such a joint, and None takes what the file says.
+
     Includes and meshes are read from the folder of the file and those of `search_path`, and from
     nowhere else.
     """
     path = path_of("path", path)
-    if on_problem not in ON_PROBLEM:
-        raise wrong("on_problem", "'refuse' or 'report'", on_problem)
+    checked_choice(on_problem)
+    checked_base(base)
     folders = [path_of("search_path", folder) for folder in several("search_path", search_path)]
-    compiled = compile_document(read_document(path, folders))
+    compiled = compile_document(read_document(path, folders), base)
     problems, leavable = check(compiled)
+    leavable = [*compiled.document.found.mended, *leavable]
     if on_problem == "refuse" and leavable:
-        raise refused([*problems, *leavable], "" if problems else _HINT)
+        raise refused(MjcfError, [*problems, *leavable], "" if problems else REFUSE_HINT)
     if problems:
-        raise refused(problems)
+        raise refused(MjcfError, problems)
     return tree_of(compiled, leavable)

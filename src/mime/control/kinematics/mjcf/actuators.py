@@ -37,7 +37,8 @@ def reason_against(compiled: Compiled, index: Any) -> str:
 def _on_joint(compiled: Compiled, at: int) -> bool:
     kinds = compiled.mujoco.mjtTrn
     hinges = (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
-    return int(compiled.model.actuator_trntype[at]) in hinges
+    free = int(compiled.model.actuator_trnid[at, 0]) in compiled.free_joints
+    return int(compiled.model.actuator_trntype[at]) in hinges and not free
 
 
 def drives_of_joints(compiled: Compiled) -> dict[int, list[int]]:

@@ -2,7 +2,8 @@
 
 A body of MuJoCo may have several joints, each at a point of its own. The link of a body stands at
 its last joint, in the body's axes; a link without mass carries each joint before that one. The
-frame of the body itself is `tree.frame(name)`, as is that of each site.
+frame of the body itself is `tree.frame(name)`, as is that of each site. A body that flies freely is
+the root of the tree, and what stands still beside it is left out.
 """
 
 import dataclasses
@@ -14,8 +15,8 @@ from mime.control.kinematics.actuator import Actuator, Keyframe
 from mime.control.kinematics.mjcf.actuators import drives_of_joints, read_actuators, reason_against
 from mime.control.kinematics.mjcf.model import Compiled
 from mime.control.kinematics.mjcf.visual import read_visuals
-from mime.control.kinematics.poses import pose_matrix, shift
-from mime.control.kinematics.report import Finding
+from mime.control.kinematics.poses import moved, pose_matrix, shift
+from mime.control.kinematics.report import Finding, Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_CONTINUOUS,
     JOINT_TYPE_FIXED,
@@ -25,17 +26,20 @@ from mime.control.kinematics.tree import (
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.merge import build_tree
+from mime.core.pose import IDENTITY_POSE
 
 
 def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
     """The tree of the model; `findings` becomes its report."""
     model, document = compiled.model, compiled.document
     actuators, drives = read_actuators(compiled), drives_of_joints(compiled)
-    links = {"world": UrdfLink(document.root, "world")}
+    root, *bodies = compiled.bodies
+    links = {compiled.body_names[root]: _link(compiled, root)}
     joints: dict[str, UrdfJoint] = {}
-    for body in range(1, model.nbody):
+    for body in bodies:
         _add_body(compiled, body, links, joints, actuators, drives)
-    tree = build_tree(document.root, links, joints, (), [], allow_unphysical_inertia=False)
+    base = "floating" if root else "fixed"
+    tree = build_tree(document.root, links, joints, (), Findings(), "refuse", base)
     names, link_idxs, offsets, notes = _frames(compiled, tree)
     order = [compiled.joint_names.index(name) for name in tree.joint_names]
     stiffness = np.asarray(model.jnt_stiffness, float)[order]
@@ -43,6 +47,7 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         stiffness = np.zeros_like(stiffness)
     gravity = np.zeros(3) if compiled.disabled("mjDSBL_GRAVITY") else model.opt.gravity
     springs = bool(np.any(stiffness))
+    relaxed = np.asarray(model.qpos_spring, float)[model.jnt_qposadr[order]]
     return dataclasses.replace(
         tree,
         name=document.root.get("model", document.path.stem),
@@ -51,13 +56,40 @@ def tree_of(compiled: Compiled, findings: list[Finding]) -> KinematicTree:
         frame_link_idxs=link_idxs,
         frame_offsets=offsets,
         visuals=read_visuals(compiled),
-        report=(*document.notes, *findings, *notes),
+        report=(*document.found.left_out, *findings, *notes),
         spring_stiffness_n_m_per_rad=stiffness if springs else None,
-        spring_reference_rad=np.asarray(model.qpos_spring, float)[order] if springs else None,
+        spring_reference_rad=relaxed if springs else None,
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
         actuators=actuators,
         keyframes=_keyframes(compiled, order),
+        base_start_pose_world=_start(compiled, model.qpos0) or IDENTITY_POSE,
     )
+
+
+def _beside(compiled: Compiled) -> list[Finding]:
+    """What the world holds besides a base that floats; nothing of it moves."""
+    model = compiled.model
+    held = [b for b in range(1, model.nbody) if not model.body_parentid[b]]
+    words = "stands still beside the base that floats, and is left out"
+    return [compiled.element("bodies", b).finding(words) for b in held if b not in compiled.bodies]
+
+
+def _start(compiled: Compiled, qpos: np.ndarray) -> tuple[float, ...]:
+    """Where a base that floats is in a state of MuJoCo's; empty where the base is fixed."""
+    if not compiled.root_body:
+        return ()
+    at = int(compiled.model.jnt_qposadr[compiled.free_joints[0]])
+    return tuple(float(x) for x in qpos[at : at + 7])
+
+
+def _twist(compiled: Compiled, qpos: np.ndarray, qvel: np.ndarray) -> tuple[float, ...]:
+    """How it moves there: MuJoCo has v in the world's axes and w in the body's."""
+    if not compiled.root_body:
+        return ()
+    at = int(compiled.model.jnt_dofadr[compiled.free_joints[0]])
+    pose = _start(compiled, qpos)
+    R = pose_matrix(np.zeros(3), np.array(pose[3:]) / np.linalg.norm(pose[3:]))[:3, :3]
+    return tuple(float(x) for x in (*qvel[at : at + 3], *(R @ qvel[at + 3 : at + 6])))
 
 
 def _link_point(compiled: Compiled, body: int) -> np.ndarray:
@@ -65,6 +97,16 @@ def _link_point(compiled: Compiled, body: int) -> np.ndarray:
     model = compiled.model
     count = int(model.body_jntnum[body])
     return np.array(model.jnt_pos[model.body_jntadr[body] + count - 1]) if count else np.zeros(3)
+
+
+def _link(compiled: Compiled, body: int) -> UrdfLink:
+    """A body's mass, seen from where its link stands; the world has none."""
+    model = compiled.model
+    R = pose_matrix(np.zeros(3), model.body_iquat[body])[:3, :3]
+    inertia = R @ np.diag(model.body_inertia[body]) @ R.T
+    com = np.array(model.body_ipos[body]) - _link_point(compiled, body)
+    element = compiled.element("bodies", body) if body else compiled.document.root
+    return UrdfLink(element, compiled.body_names[body], float(model.body_mass[body]), com, inertia)
 
 
 def _add_body(
@@ -77,14 +119,12 @@ def _add_body(
 ) -> None:
     model, element = compiled.model, compiled.element("bodies", body)
     name, parent = compiled.body_names[body], int(model.body_parentid[body])
-    R = pose_matrix(np.zeros(3), model.body_iquat[body])[:3, :3]
-    inertia = R @ np.diag(model.body_inertia[body]) @ R.T
-    com = np.array(model.body_ipos[body]) - _link_point(compiled, body)
-    link = UrdfLink(element, name, float(model.body_mass[body]), com, inertia)
     above = compiled.body_names[parent]
     origin = shift(-_link_point(compiled, parent))
     origin = origin @ pose_matrix(model.body_pos[body], model.body_quat[body])
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+    if count and first in compiled.free_joints:
+        count = 0  # held where the file puts it
     if count == 0:
         fixed = UrdfJoint(
             element, f"{name}/fixed", JOINT_TYPE_FIXED, above, name, origin, np.array([1.0, 0, 0])
@@ -101,7 +141,7 @@ def _add_body(
         if not last:
             links[child] = UrdfLink(element, child)
         point, above, origin = np.array(model.jnt_pos[j]), child, np.eye(4)
-    links[name] = link
+    links[name] = _link(compiled, body)
 
 
 def _unique(name: str, taken: object) -> str:
@@ -147,7 +187,7 @@ def _joint(
         kind,
         parent,
         child,
-        origin @ _moved(axis, -float(model.qpos0[model.jnt_qposadr[j]]), slides),
+        origin @ moved(axis, -float(model.qpos0[model.jnt_qposadr[j]]), slides),
         axis,
         damping=0.0 if compiled.disabled("mjDSBL_DAMPER") else damping,
         friction=0.0 if still else float(model.dof_frictionloss[dof]),
@@ -159,16 +199,6 @@ def _joint(
     )
 
 
-def _moved(axis: np.ndarray, q: float, slides: bool) -> np.ndarray:
-    """How a joint moves: the identity at 0, where MuJoCo's `ref` may not be."""
-    if q == 0.0:
-        return np.eye(4)
-    if slides:
-        return shift(axis * q)
-    half = 0.5 * q
-    return pose_matrix(np.zeros(3), np.array([math.cos(half), *(math.sin(half) * axis)]))
-
-
 def _frames(
     compiled: Compiled, tree: KinematicTree
 ) -> tuple[tuple[str, ...], tuple[int, ...], np.ndarray, list[Finding]]:
@@ -176,11 +206,13 @@ def _frames(
     model = compiled.model
     names, idxs = list(tree.frame_names), list(tree.frame_link_idxs)
     offsets = [np.array(offset) for offset in tree.frame_offsets]
-    for body, name in enumerate(compiled.body_names):
-        i = names.index(name)
+    for body in compiled.bodies:
+        i = names.index(compiled.body_names[body])
         offsets[i] = offsets[i] @ shift(-_link_point(compiled, body))
-    notes = []
+    notes = _beside(compiled)
     for site, plain in enumerate(compiled.site_names):
+        if int(model.site_bodyid[site]) not in compiled.bodies:
+            continue
         name = plain if plain not in names else _unique(f"site/{plain}", names)
         if name != plain:
             words = "has the name of a body or a site"
@@ -207,6 +239,8 @@ def _keyframes(compiled: Compiled, order: list[int]) -> tuple[Keyframe, ...]:
             tuple(float(model.key_qpos[k, model.jnt_qposadr[j]]) for j in order),
             tuple(float(model.key_qvel[k, model.jnt_dofadr[j]]) for j in order),
             tuple(float(model.key_ctrl[k, c]) for c in controls),
+            _start(compiled, model.key_qpos[k]),
+            _twist(compiled, model.key_qpos[k], model.key_qvel[k]),
         )
         for k in range(model.nkey)
     )

@@ -9,8 +9,6 @@ from mime.control.kinematics.mjcf.actuators import reason_against
 from mime.control.kinematics.mjcf.model import Compiled
 from mime.control.kinematics.report import Finding
 
-FLOATING = "a base that floats is not simulated yet"
-
 
 class Checked(NamedTuple):
     """What stands against simulating a model, and what can be left out of it."""
@@ -24,7 +22,7 @@ class Checked(NamedTuple):
 
 def check(compiled: Compiled) -> Checked:
     """All of both kinds, in the order of the file."""
-    problems = [*_joints(compiled), *_loops(compiled), *_passive(compiled)]
+    problems = [*_base(compiled), *_joints(compiled), *_loops(compiled), *_passive(compiled)]
     leavable = [*_contacts(compiled), *_equalities(compiled), *_tendons(compiled)]
     leavable += [*_actuators(compiled)]
 
@@ -34,14 +32,32 @@ def check(compiled: Compiled) -> Checked:
     return Checked(sorted(problems, key=order), sorted(leavable, key=order))
 
 
+def _base(compiled: Compiled) -> Iterator[Finding]:
+    """A machine has one base, which is fixed or floats; the joint of one that floats is free."""
+    model, free = compiled.model, compiled.free_joints
+    if compiled.base == "floating" and not free:
+        words = "has no free joint, so no base of it floats. Give its base a <freejoint/>"
+        yield compiled.document.root.finding(words)
+    for j in free if len(free) > 1 else []:
+        words = f"is free: one of {len(free)} bodies that fly freely; MIME simulates one machine"
+        yield compiled.element("joints", j).finding(words)
+    if len(free) != 1 or compiled.base == "fixed":
+        return
+    element, dofs = compiled.element("joints", free[0]), int(model.jnt_dofadr[free[0]])
+    for name in ("damping", "frictionloss", "armature"):
+        if np.any(getattr(model, f"dof_{name}")[dofs : dofs + 6]):
+            words = f"is free and has {name}, as if the world held the base"
+            yield element.finding(f"{words}. Set it to 0, or take a <freejoint/>")
+    if model.jnt_stiffness[free[0]]:
+        yield element.finding("is free and has a spring, as if the world held the base")
+    for j in range(model.njnt):
+        if int(model.jnt_bodyid[j]) not in compiled.bodies:
+            words = "moves beside the body that flies freely; MIME simulates one machine"
+            yield compiled.element("joints", j).finding(words)
+
+
 def _joints(compiled: Compiled) -> Iterator[Finding]:
     model, kinds = compiled.model, compiled.mujoco.mjtJoint
-    free = [j for j in range(model.njnt) if model.jnt_type[j] == kinds.mjJNT_FREE]
-    for j in free:
-        words = f"{FLOATING}. Delete the joint to hold the base"
-        if len(free) > 1:
-            words = f"one of {len(free)} bodies that fly freely; MIME simulates one machine"
-        yield compiled.element("joints", j).finding(f"is free: {words}")
     for j in range(model.njnt):
         element = compiled.element("joints", j)
         if model.jnt_type[j] == kinds.mjJNT_BALL:

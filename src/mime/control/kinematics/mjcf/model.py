@@ -31,10 +31,33 @@ class Compiled:
     mujoco: Any
     spec: Any
     model: Any
+    base: str | None = None
+    """"fixed" or "floating" if the user says so; None: a free joint says that it floats."""
 
     def disabled(self, flag: str) -> bool:
         """True where <option><flag> switches this part of the physics off."""
         return bool(self.model.opt.disableflags & getattr(self.mujoco.mjtDisableBit, flag))
+
+    @cached_property
+    def free_joints(self) -> list[int]:
+        """The joints of bodies that fly freely."""
+        kind = self.mujoco.mjtJoint.mjJNT_FREE
+        return [j for j in range(self.model.njnt) if self.model.jnt_type[j] == kind]
+
+    @property
+    def root_body(self) -> int:
+        """The body that is the root of the tree: the world, or the base that floats."""
+        floats = self.base != "fixed" and self.free_joints
+        return int(self.model.jnt_bodyid[self.free_joints[0]]) if floats else 0
+
+    @cached_property
+    def bodies(self) -> list[int]:
+        """The root and all bodies beyond it, parents first."""
+        found = [self.root_body]
+        for body in range(1, self.model.nbody):
+            if body != self.root_body and int(self.model.body_parentid[body]) in found:
+                found.append(body)
+        return found
 
     @cached_property
     def _elements(self) -> dict[tuple[str, int], Element]:
@@ -97,7 +120,7 @@ class Compiled:
         return names
 
 
-def compile_document(document: Document) -> Compiled:
+def compile_document(document: Document, base: str | None = None) -> Compiled:
     """What MuJoCo simulates, every body kept; its refusals with file and line of ours."""
     mujoco = import_mujoco(document.path)
     try:
@@ -115,8 +138,10 @@ def compile_document(document: Document) -> Compiled:
         raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
     for warning in said:
         words = shortened(" ".join(str(warning.message).split()), 300)
-        document.notes.append(document.root.finding(f"brings a warning of MuJoCo's: {words}"))
-    compiled = Compiled(document, mujoco, spec, model)
+        document.found.left_out.append(
+            document.root.finding(f"brings a warning of MuJoCo's: {words}")
+        )
+    compiled = Compiled(document, mujoco, spec, model, base)
     _check_numbers(compiled)
     return compiled
 

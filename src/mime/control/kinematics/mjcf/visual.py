@@ -25,6 +25,8 @@ def read_visuals(compiled: Compiled) -> tuple[Visual, ...]:
         shape = shapes.get(int(model.geom_type[g]))
         if shape is None or model.geom_group[g] >= _FIRST_HIDDEN_GROUP:
             continue
+        if int(model.geom_bodyid[g]) not in compiled.bodies:
+            continue  # what stands beside a base that floats
         pos, R, path = (
             np.array(model.geom_pos[g]),
             pose_matrix(np.zeros(3), model.geom_quat[g])[:3, :3],

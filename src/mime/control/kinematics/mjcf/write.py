@@ -11,14 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from mime.control.kinematics.actuator import Keyframe
+from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.restructure import body_of
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.mjcf.write_drives import (
+    FIRM,
     NO_LIMIT,
     write_actuators,
     write_equalities,
     write_tendons,
 )
-from mime.control.kinematics.poses import quaternion
+from mime.control.kinematics.poses import pose_matrix, quaternion
 from mime.control.kinematics.writing import (
     Comments,
     Xml,
@@ -66,11 +70,18 @@ def mjcf_text(
     gravity = STANDARD_GRAVITY if tree.gravity_m_per_s2 is None else tree.gravity_m_per_s2
     xml.tag("option", gravity=gravity, timestep=timestep)
     xml.open("worldbody")
+    floats = tree.base == "floating"
     base = np.eye(4) if base_in_world is None else base_in_world
-    wrapped = tree.root_link_name != "world" or not np.array_equal(base, np.eye(4))
+    if floats:
+        start = np.array(tree.base_start_pose_world)
+        base = pose_matrix(start[:3], start[3:])
+    wrapped = floats or tree.root_link_name != "world" or not np.array_equal(base, np.eye(4))
     if wrapped:
         root = "base" if tree.root_link_name == "world" else tree.root_link_name
         xml.open("body", name=root, **_pose(base))
+    if floats:
+        _inertial(xml, body_of(tree, -1), np.eye(4))
+        xml.tag("freejoint", name=f"{root}/free")
     _sites(xml, other_frames(tree, -1), np.eye(4))
     _geoms(xml, tree, -1, np.eye(4))
     _children(xml, tree, bodies, -1, comments)
@@ -119,7 +130,7 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
             name = tree.link_names[body.link]
             if _massless(tree, body.link):
                 yield f"link {name!r} has no mass; MuJoCo asks for one and gets {TINY:g} kg"
-            elif np.min(_principal(tree, body.link)[0]) < TINY:
+            elif np.min(_principal(tree.inertias[body.link])[0]) < TINY:
                 yield f"link {name!r} is thinner than MuJoCo takes: its moments are {TINY:g} kg·m²"
             if _beyond_triangle(tree, body.link):
                 yield (
@@ -128,15 +139,22 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
                 )
     for i in range(tree.num_links):
         if not independent(tree, i):
-            yield (
-                f"joint {tree.link_joint_names[i]!r} mimics "
-                f"{tree.joint_names[tree.coordinate_idxs[i]]!r} rigidly: MuJoCo's equality is soft"
-            )
+            yield _of_mimic(tree, i)
         if np.any(np.asarray(tree.inertial_shifts[i])):
             yield f"link {tree.link_names[i]!r} has parts fixed to it: they are one body here"
     for visual in tree.visuals:
         if visual.shape == "mesh":
             yield f"the mesh {visual.mesh_path!r} of link {visual.frame_name!r}"
+
+
+def _of_mimic(tree: Any, i: int) -> str:
+    joint, offset = tree.link_joint_names[i], float(tree.mimic_offset[i])
+    words = (
+        f"joint {joint!r} mimics {tree.joint_names[tree.coordinate_idxs[i]]!r} rigidly: MuJoCo's "
+        f"equality is soft; it holds accelerations to about {1 - FIRM:.0e} (solimp) and takes an "
+        "error back within some 0.02 s (solref)"
+    )
+    return words + (f"; set {joint!r} to {offset!r} when all others are 0" if offset else "")
 
 
 def _children(
@@ -164,7 +182,7 @@ def _open_body(xml: Xml, tree: Any, parent: int, body: Body, comments: Comments)
     T = T @ own
     xml.comment(*comments.of("link", tree.link_names[i]))
     xml.open("body", name=tree.link_names[i], **_pose(T))
-    _inertial(xml, tree, i, own)
+    _inertial(xml, body_of(tree, i), own)
     for at, link in enumerate(links):
         beyond = np.eye(4)
         for further in links[at + 1 :]:
@@ -176,14 +194,14 @@ def _open_body(xml: Xml, tree: Any, parent: int, body: Body, comments: Comments)
     _geoms(xml, tree, i, own)
 
 
-def _inertial(xml: Xml, tree: Any, i: int, own: np.ndarray) -> None:
-    moments, axes = _principal(tree, i)
+def _inertial(xml: Xml, body: RigidBody, own: np.ndarray) -> None:
+    moments, axes = _principal(body.inertia)
     small, middle, large = (float(x) for x in np.maximum(moments, TINY))
     moments = np.array([small, middle, min(large, small + middle)])
     back = inverse(own)
     R = back[:3, :3] @ axes
-    centre = back[:3, :3] @ np.asarray(tree.coms[i], float) + back[:3, 3]
-    mass = max(float(tree.masses[i]), TINY)
+    centre = back[:3, :3] @ np.asarray(body.com, float) + back[:3, 3]
+    mass = max(float(body.mass), TINY)
     plain = np.count_nonzero(R) == 3  # the axes of the link, in some order: no rotation is needed
     if plain:
         moments, R = np.abs(R) @ moments, np.eye(3)
@@ -196,9 +214,9 @@ def _inertial(xml: Xml, tree: Any, i: int, own: np.ndarray) -> None:
     )
 
 
-def _principal(tree: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
+def _principal(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     """Principal moments in rising order and their axes as columns, right-handed."""
-    I = np.asarray(tree.inertias[i], float)
+    I = np.asarray(inertia, float)
     if not np.any(I - np.diag(np.diag(I))):
         order = np.argsort(np.diag(I), kind="stable")
         moments, axes = np.diag(I)[order], np.eye(3)[:, order]
@@ -209,7 +227,7 @@ def _principal(tree: Any, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _beyond_triangle(tree: Any, i: int) -> bool:
-    small, middle, large = np.maximum(_principal(tree, i)[0], TINY)
+    small, middle, large = np.maximum(_principal(tree.inertias[i])[0], TINY)
     return bool(large > (small + middle) * (1 + 1e-12))
 
 
@@ -295,6 +313,16 @@ def _pose(T: np.ndarray) -> dict[str, Any]:
     return {"pos": r if np.any(r) else None, "quat": quaternion(R) if turned else None}
 
 
+def _free_motion(tree: Any, key: Keyframe) -> tuple[Sequence[float], Sequence[float]]:
+    """qpos and qvel of a free joint, which has v in the world's axes and w in the body's."""
+    if tree.base == "fixed":
+        return (), ()
+    pose = key.base_pose_world or tree.base_start_pose_world
+    R = pose_matrix(np.zeros(3), np.array(pose[3:]))[:3, :3]
+    v, w = np.split(np.array(key.base_twist_world or (0.0,) * 6), 2)
+    return pose, [*v.tolist(), *(R.T @ w).tolist()]
+
+
 def _keyframes(xml: Xml, tree: Any, bodies: Mapping[int, list[Body]]) -> None:
     if not tree.keyframes:
         return
@@ -314,11 +342,12 @@ def _keyframes(xml: Xml, tree: Any, bodies: Mapping[int, list[Body]]) -> None:
 
     xml.open("keyframe")
     for key in tree.keyframes:
+        pose, twist = _free_motion(tree, key)
         xml.tag(
             "key",
             name=key.name,
-            qpos=spread(key.joint_angles, True),
-            qvel=spread(key.joint_velocities, False),
+            qpos=[*pose, *spread(key.joint_angles, True)],
+            qvel=[*twist, *spread(key.joint_velocities, False)],
             ctrl=key.controls or None,
         )
     xml.close()

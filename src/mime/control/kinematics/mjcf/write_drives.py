@@ -10,10 +10,12 @@ from mime.control.kinematics.writing import Xml, independent
 
 NO_LIMIT = 1e10
 """Where one side of a range is open: MuJoCo's ranges have two ends."""
+FIRM = 0.9999
+"""The largest impedance that MuJoCo takes: the part of an acceleration that an equality holds."""
 
 
 def write_equalities(xml: Xml, tree: Any) -> None:
-    """Mimicking joints, each as a line in its master."""
+    """Mimicking joints, each as a line in its master, and as firm as MuJoCo lets it be."""
     mimics = [i for i in range(tree.num_links) if not independent(tree, i)]
     if not mimics:
         return
@@ -21,7 +23,8 @@ def write_equalities(xml: Xml, tree: Any) -> None:
     for i in mimics:
         line = [tree.mimic_offset[i], tree.mimic_multiplier[i], 0.0, 0.0, 0.0]
         master = tree.joint_names[tree.coordinate_idxs[i]]
-        xml.tag("joint", joint1=tree.link_joint_names[i], joint2=master, polycoef=line)
+        names = {"joint1": tree.link_joint_names[i], "joint2": master}
+        xml.tag("joint", **names, polycoef=line, solimp=(FIRM, FIRM, 1e-3))
     xml.close()
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from mime._files import is_file
 from mime._text import brief, quoted
-from mime.control.kinematics.report import Finding, RobotFileError
+from mime.control.kinematics.report import Finding, Findings, RobotFileError, refused
 from mime.control.kinematics.urdf.xml import MOST_BYTES, Element, read_xml
 
 MOST_INCLUDES, MOST_DEPTH, MOST_COPIES = 1_000, 200, 10_000
@@ -19,19 +19,6 @@ MOST_INCLUDES, MOST_DEPTH, MOST_COPIES = 1_000, 200, 10_000
 
 class MjcfError(RobotFileError):
     """An MJCF cannot be simulated. `findings` holds all that is wrong with it."""
-
-    def __init__(self, file: Path, message: str, line: int | None = None):
-        super().__init__(file, message, line)
-        self.findings: tuple[Finding, ...] = (Finding(str(file), line, message),)
-
-
-def refused(findings: Sequence[Finding], hint: str = "") -> MjcfError:
-    """The error of all that is wrong, one line each."""
-    first, *others = findings
-    words = "\n".join([first.what, *map(str, others), *([hint] if hint else [])])
-    error = MjcfError(Path(first.place), words, first.line)
-    error.findings = tuple(findings)
-    return error
 
 
 class MjcfElement(Element):
@@ -49,8 +36,8 @@ class Document:
     path: Path
     root: Element
     folders: list[Path]
-    notes: list[Finding] = field(default_factory=list)
-    """What was taken out, since it has no part in the mechanics."""
+    found: Findings = field(default_factory=Findings)
+    """What was taken out, since it has no part in the mechanics; what was mended in the text."""
     assets: dict[str, bytes] = field(default_factory=dict)
     mesh_paths: dict[str, str] = field(default_factory=dict)
     """Where the mesh of each name was read."""
@@ -64,15 +51,16 @@ class Document:
 
 def read_document(path: Path, search_path: Sequence[Path]) -> Document:
     """The file with its includes and meshes; a `MjcfError` where one may not or cannot be read."""
-    root = read_xml(path, MjcfElement)
+    found = Findings()
+    root = read_xml(path, found, MjcfElement)
     if root.tag != "mujoco":
         raise root.error(f"the root element is <{root.tag}>; expected <mujoco>. Convert it.")
-    document = Document(path, root, [path.parent, *search_path])
+    document = Document(path, root, [path.parent, *search_path], found)
     _include(document, root)
     _check_depth(root)
     problems = [*_screened(document, root, "mujoco"), *_bad_numbers(root)]
     if problems:
-        raise refused(problems)
+        raise refused(MjcfError, problems)
     _read_meshes(document)
     lines = list(_lines(root, document.origins))
     document.text = "\n".join(lines)
@@ -101,7 +89,7 @@ def _include(document: Document, root: Element) -> None:
                     f"{MOST_INCLUDES} others; MuJoCo takes a file once. Delete the <include>."
                 )
             seen.add(file.resolve())
-            inner = read_xml(file, MjcfElement)
+            inner = read_xml(file, document.found, MjcfElement)
             if inner.tag not in ("mujoco", "mujocoinclude"):
                 raise inner.error(f"the root element is <{inner.tag}>; expected <mujocoinclude>.")
             todo += list(inner)[::-1]
@@ -199,7 +187,7 @@ def _screened(document: Document, element: Element, where: str) -> Iterator[Find
         tag = part.tag
         if tag in KEPT.get(where, ()):
             if tag == "geom" and part.get("hfield") is not None:
-                document.notes.append(part.finding("is a height field: not drawn"))
+                document.found.left_out.append(part.finding("is a height field: not drawn"))
                 continue
             kept.append(part)
             yield from _screened(document, part, tag)
@@ -207,7 +195,7 @@ def _screened(document: Document, element: Element, where: str) -> Iterator[Find
             yield stray.finding(f"does not belong inside <{tag}>")
         elif tag in NOTED.get(where, ()):
             for inner in part if len(part) else [part]:
-                document.notes.append(inner.finding("is not simulated"))
+                document.found.left_out.append(inner.finding("is not simulated"))
         elif tag not in UNSEEN.get(where, ()):
             why = NOT_SIMULATED.get(tag, f"is not known inside <{where}>")
             yield part.finding(f"{why}: MIME does not simulate it")

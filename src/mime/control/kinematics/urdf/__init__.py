@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
-from mime._files import is_file
-from mime._text import shortened
+from mime.control.kinematics.packages import Packages
+from mime.control.kinematics.report import Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf.elements import (
     read_joint,
@@ -13,11 +12,11 @@ from mime.control.kinematics.urdf.elements import (
     read_link,
     read_transmissions,
 )
+from mime.control.kinematics.urdf.known_tags import find_ignored
 from mime.control.kinematics.urdf.merge import build_tree
-from mime.control.kinematics.urdf.visual import material_notes, read_visuals
-from mime.control.kinematics.urdf.xml import UrdfError, ignored_tags, read_xml
+from mime.control.kinematics.urdf.visual import read_visuals
+from mime.control.kinematics.urdf.xml import Element, UrdfError, read_xml
 from mime.core.arguments import path as path_of
-from mime.core.arguments import several
 
 __all__ = ["UrdfError", "parse_urdf"]
 
@@ -25,30 +24,48 @@ __all__ = ["UrdfError", "parse_urdf"]
 def parse_urdf(
     path: str | os.PathLike,
     *,
-    package_dirs: Sequence[str | os.PathLike] = (),
-    allow_unphysical_inertia: bool = False,
+    base: str | None = None,
+    on_problem: str = "refuse",
+    search_path: Sequence[str | os.PathLike] = (),
 ) -> KinematicTree:
     """URDF file -> `KinematicTree`.
 
     Fixed joints are merged; every link stays addressable by `tree.frame(name)`. What is not
-    simulated is listed in `tree.ignored`; what cannot be is refused with a `UrdfError`.
+    simulated is listed in `tree.report`; what cannot be is refused with a `UrdfError`.
 
-    `package_dirs`: where to look for `package://` meshes besides the folders above the file
-    (drawing only). `allow_unphysical_inertia`: accept bodies that no mass distribution can have
-    (many published files hold some); they are then listed in `tree.ignored`.
+    `on_problem="refuse"`: a file with a mistake is refused, with all that can be mended at once.
+    `"report"`: an inertia that no body has becomes the nearest physical one, ends of a limit that
+    are swapped are put right, ... (docs/robot_files.md has them all), and `tree.report` lists each
+    with file and line. What has no safe mending stays refused.
+
+    `base`: "floating" lets the root fly freely, for which it needs mass and inertia; a URDF itself
+    says nothing of it, and None is "fixed".
+
+    `search_path`: where to look for the packages of `package://` meshes, before ROS_PACKAGE_PATH
+    and the folders above the file (for drawing only).
     """
     path = path_of("path", path)
-    folders = [path_of("package_dirs", folder) for folder in several("package_dirs", package_dirs)]
-    robot = read_xml(path)
+    checked_choice(on_problem)
+    checked_base(base)
+    packages = Packages.of(path, search_path)
+    found = Findings()
+    return tree_of(read_xml(path, found), packages, found, on_problem, base)
+
+
+def tree_of(
+    robot: Element, packages: Packages, found: Findings, on_problem: str, base: str | None
+) -> KinematicTree:
+    """The tree of a <robot>; `found` has what was mended to read it."""
     if robot.tag != "robot":
         raise robot.error(
             f"the root element is <{robot.tag}>; expected <robot>. Convert it to URDF."
         )
     if any(part.tag.startswith("xacro:") for part in robot.iter()):
         raise robot.error(
-            "the file holds xacro macros; expected plain URDF. Expand it with `xacro` first."
+            "the file holds xacro macros; expected plain URDF. Xacro is code: read it, then call "
+            "`parse_xacro`, or give the file the suffix .xacro."
         )
-    notes = list(ignored_tags(robot))
+    find_ignored(robot, found)
     links = _by_name([read_link(e) for e in robot.findall("link")])
     joints = _by_name([read_joint(e) for e in robot.findall("joint")])
     if not links:
@@ -56,16 +73,10 @@ def parse_urdf(
             "<robot> has no <link>, so there is nothing to simulate. Export the URDF again."
         )
     for joint in joints.values():
-        notes += read_limits(joint)
-    notes += read_transmissions(robot.findall("transmission"), joints)
-    visuals = read_visuals(robot, folders)
-    notes += material_notes(robot)
-    notes += [
-        f"mesh not found: {shortened(visual.mesh_path, 300)}"
-        for visual in visuals
-        if visual.mesh_path is not None and not is_file(Path(visual.mesh_path))
-    ]
-    return build_tree(robot, links, joints, visuals, notes, allow_unphysical_inertia)
+        read_limits(joint, found)
+    read_transmissions(robot.findall("transmission"), joints, found)
+    visuals = read_visuals(robot, packages, found)
+    return build_tree(robot, links, joints, visuals, found, on_problem, base or "fixed")
 
 
 def _by_name(items: list) -> dict:

@@ -1,19 +1,23 @@
 """The elements of a URDF, each read into a record of plain numbers."""
 
 import math
+import re
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from mime._text import brief
 from mime.control.kinematics.poses import without_rounding
+from mime.control.kinematics.report import Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_CONTINUOUS,
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
     JOINT_TYPE_REVOLUTE,
 )
+from mime.control.kinematics.urdf.known_tags import REDUCTION
 from mime.control.kinematics.urdf.xml import (
-    REDUCTION,
+    LONGEST_TEXT,
     Element,
     attribute,
     child,
@@ -160,34 +164,38 @@ def _read_axis(joint: UrdfJoint) -> np.ndarray:
     return xyz / np.linalg.norm(xyz)
 
 
-def read_limits(joint: UrdfJoint) -> list[str]:
-    """Fills in the joint's limits; returns notes on what is not taken as it is written."""
-    limit = joint.element.find("limit")
+def read_limits(joint: UrdfJoint, found: Findings) -> None:
+    """Fills in the joint's limits. Mended: ends that are swapped, a bound below 0."""
+    limit, notes = joint.element.find("limit"), found.left_out
     values = {} if limit is None else {name: _limit(limit, name) for name in limit.attrib}
     if joint.kind == JOINT_TYPE_FIXED:
-        unused = [tag for tag in ("dynamics", "mimic") if joint.element.find(tag) is not None]
-        return [f"joint {joint.name!r} is fixed: its <{tag}> is not used" for tag in unused]
-    notes = []
+        for tag in ("dynamics", "mimic"):
+            if joint.element.find(tag) is not None:
+                notes.append(joint.element.finding(f"is fixed: its <{tag}> is not used"))
+        return
     bounded = limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib)
     if joint.kind == JOINT_TYPE_CONTINUOUS:
         if bounded:
-            notes.append(f"joint {joint.name!r} is continuous: lower and upper limit are not used")
+            words = "is continuous: lower and upper limit are not used"
+            notes.append(joint.element.finding(words))
     elif limit is not None and bounded:
         joint.lower, joint.upper = values.get("lower", 0.0), values.get("upper", 0.0)
         if joint.lower > joint.upper:
-            raise limit.error(
-                f"joint {joint.name!r}: lower limit {joint.lower} is above upper limit "
-                f"{joint.upper}. Swap them."
-            )
+            words = f"has lower limit {joint.lower}, above upper limit {joint.upper}"
+            found.mended.append(joint.element.finding(words, "they are swapped", limit))
+            joint.lower, joint.upper = joint.upper, joint.lower
     else:
-        notes.append(f"joint {joint.name!r} has no <limit lower upper>: taken as unlimited")
+        notes.append(joint.element.finding("has no <limit lower upper>: taken as unlimited"))
     for what in ("effort", "velocity"):
-        if what in values:
-            value = abs(values[what])
+        if limit is not None and what in values:
+            value = values[what]
             if value == 0.0:
-                notes.append(f"joint {joint.name!r}: {what} limit 0 is taken as none")
-            setattr(joint, what, value or math.inf)
-    return notes
+                notes.append(joint.element.finding(f"has {what} limit 0: taken as none", "", limit))
+            if value < 0.0:
+                words = f"has {what} limit {value:g}, below 0"
+                how = f"taken as {-value:g}"
+                found.mended.append(joint.element.finding(words, how, limit))
+            setattr(joint, what, abs(value) or math.inf)
 
 
 def _limit(limit: Element, name: str) -> float:
@@ -197,45 +205,57 @@ def _limit(limit: Element, name: str) -> float:
     return number(limit, name, largest=math.inf)
 
 
-def read_transmissions(transmissions: list[Element], joints: dict[str, UrdfJoint]) -> list[str]:
-    """Gives joints their gear ratios and rotor inertias; returns notes on what is not used."""
-    notes: list[str] = []
+def read_transmissions(
+    transmissions: list[Element], joints: dict[str, UrdfJoint], found: Findings
+) -> None:
+    """Gives joints their gear ratios and rotor inertias."""
     names: dict[str, Element] = {}
     driven: dict[str, Element] = {}
     for transmission in transmissions:
-        notes += _read_transmission(transmission, joints)
+        _read_transmission(transmission, joints, found)
         for joint in transmission.findall("joint"):
             first = driven.setdefault(attribute(joint, "name"), transmission)
             if first is transmission:
                 continue
-            words = f"{transmission.label} drives {joint.label}, as does that on line {first.line}"
+            words = f"drives {joint.label}, as does that on line {first.line}"
             if any(part.tag in REDUCTION for one in (first, transmission) for part in one.iter()):
-                raise transmission.error(f"{words}; expected one. Delete one of them.")
-            notes.append(words)
+                message = f"{transmission.label} {words}; expected one. Delete one of them."
+                raise transmission.error(message)
+            found.left_out.append(transmission.finding(words))
         if (name := transmission.get("name")) is not None:
             first = names.setdefault(name, transmission)
             if first is not transmission:
-                notes.append(f"{transmission.label} is there twice, first on line {first.line}")
-    return notes
+                words = f"is there twice, first on line {first.line}"
+                found.left_out.append(transmission.finding(words))
 
 
-def _read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> list[str]:
-    """Gives its joint the gear ratio and rotor inertia; returns a note when that cannot be done."""
+def _read_transmission(
+    transmission: Element, joints: dict[str, UrdfJoint], found: Findings
+) -> None:
+    """Gives its joint the gear ratio and rotor inertia; says when that cannot be done."""
     names = [attribute(e, "name") for e in transmission.findall("joint")]
+    placeholders = [part for part in transmission.iter() if _is_placeholder(part)]
+    for part in placeholders:
+        words = f"of {transmission.label} holds {brief(_text(part), LONGEST_TEXT)}, no number"
+        how = "the transmission's gear and rotor are not used, as other tools use none"
+        found.mended.append(part.finding(words, how))
+    if placeholders:
+        return
     gears = _values(transmission, "mechanicalReduction", "drake:gear_ratio")
     rotors = _values(transmission, "rotorInertia", "drake:rotor_inertia")
     if not gears and not rotors and len(names) < 2:
-        return []
+        return
+    left_out = ""
     if len(names) != 1 or len(gears) > 1 or len(rotors) > 1:
-        return [
-            f"{transmission.label}: {len(gears)} gears on {len(names)} joints; only one "
-            "on one is simulated"
-        ]
-    if names[0] not in joints:
-        return [f"{transmission.label}: its joint {names[0]!r} does not exist"]
+        left_out = f"has {len(gears)} gears on {len(names)} joints; only one on one is simulated"
+    elif names[0] not in joints:
+        left_out = f"drives joint {names[0]!r}, which does not exist"
+    elif joints[names[0]].kind == JOINT_TYPE_FIXED or joints[names[0]].mimics is not None:
+        left_out = f"drives joint {names[0]!r}, which has no motion of its own"
+    if left_out:
+        found.left_out.append(transmission.finding(left_out))
+        return
     joint = joints[names[0]]
-    if joint.kind == JOINT_TYPE_FIXED or joint.mimics is not None:
-        return [f"{transmission.label}: its joint {joint.name!r} has no motion of its own"]
     joint.gear_ratio = gears[0] if gears else 1.0
     joint.rotor_inertia = rotors[0] if rotors else 0.0
     if joint.gear_ratio == 0.0 or joint.rotor_inertia < 0.0:
@@ -244,14 +264,23 @@ def _read_transmission(transmission: Element, joints: dict[str, UrdfJoint]) -> l
             f"{joint.rotor_inertia} kg·m²; "
             "expected a ratio other than 0 and an inertia of 0 or more."
         )
-    return []
+
+
+def _text(part: Element) -> str:
+    """The number of a tag: an attribute, or the text inside."""
+    return part.get("value", part.text or "")
+
+
+def _is_placeholder(part: Element) -> bool:
+    """True for words in the place of a number; a number that is written wrongly is none."""
+    starts_as_number = re.match(r"\s*[-+.]*(\d|inf|nan)", _text(part), re.IGNORECASE)
+    return part.tag in REDUCTION and starts_as_number is None
 
 
 def _values(transmission: Element, *tags: str) -> list[float]:
     """Numbers of the given tags, anywhere in the transmission: joint, actuator or neither."""
-    values = []
-    for part in transmission.iter():
-        if part.tag in tags:
-            text = part.get("value", part.text or "")
-            values.append(float(parsed_numbers(part, f"<{part.tag}> holds ", text, 1)[0]))
-    return values
+    return [
+        float(parsed_numbers(part, f"<{part.tag}> holds ", _text(part), 1)[0])
+        for part in transmission.iter()
+        if part.tag in tags
+    ]

@@ -1,13 +1,16 @@
 """Builds a `KinematicTree` of URDF records: sorts it, merges fixed links and checks the bodies."""
 
+import dataclasses
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mime._text import quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
-from mime.control.kinematics.poses import without_rounding
-from mime.control.kinematics.report import left_out
+from mime.control.kinematics.editing.checks import base_problems
+from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
+from mime.control.kinematics.poses import moved, without_rounding
+from mime.control.kinematics.report import Finding, Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
@@ -16,12 +19,6 @@ from mime.control.kinematics.tree import (
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.xml import LARGEST, Element
-
-# Decimal figures of a CAD export are rounded: the triangle inequality may fail by this part of the
-# largest inertia.
-INERTIA_ROUNDING = 1e-6
-# And a body thinner than a micrometre in its radius of gyration (m²) counts as a rod or a point.
-THIN_BODY = 1e-12
 
 
 @dataclass
@@ -35,6 +32,7 @@ class Body:
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    mended: list[Finding] = field(default_factory=list)
 
     @property
     def inertial_shift(self) -> np.ndarray:
@@ -47,45 +45,48 @@ def build_tree(
     links: dict[str, UrdfLink],
     joints: dict[str, UrdfJoint],
     visuals: tuple[Visual, ...],
-    notes: list[str],
-    allow_unphysical_inertia: bool,
+    found: Findings,
+    on_problem: str,
+    base: str = "fixed",
 ) -> KinematicTree:
-    """The tree of moving bodies, checked; `notes` becomes its `report`."""
+    """The tree of moving bodies, checked; `found` becomes its `report`, or is refused."""
     root = _check_topology(robot, links, joints)
     bodies, frames = _merge(root, links, joints)
-    if not bodies:
+    masters = _masters([body.joint for body in bodies], joints)
+    if held := _hold_what_moves_no_mass(bodies, masters):
+        found.mended += held
+        bodies, frames = _merge(root, links, joints)
+    if not bodies and base == "fixed":
+        found.settled(on_problem, robot.refusal)  # what was held is told first
         raise robot.error(
             f"{len(links)} links and no moving joint, so there is nothing to simulate. "
-            "Add a joint that moves."
+            "Add a joint that moves, or let the base float."
         )
-    for body in bodies:
-        _weigh(body)
-        complaint = _unphysical(body)
-        if complaint and not allow_unphysical_inertia:
-            raise body.parts[0][0].element.error(
-                f"{complaint} Correct the <inertia>, or pass "
-                "allow_unphysical_inertia=True to parse_urdf."
-            )
-        notes += [complaint] if complaint else []
-    masters = _masters([body.joint for body in bodies], joints)
-    _check_that_each_joint_moves_mass(bodies, masters)
+    found.mended += [finding for body in bodies for finding in body.mended]
     coordinates = [body.joint for body in bodies if body.joint.mimics is None]
     index = {joint.name: c for c, joint in enumerate(coordinates)}
     for body in bodies:
         if body.joint.mimics is not None:
-            notes += _share_with_master(body.joint, *masters[body.joint.name])
-    return KinematicTree(
-        joint_frames=np.array([body.joint_frame for body in bodies]),
-        joint_axes_local=np.array([body.joint.axis for body in bodies]),
+            found.left_out += _share_with_master(body.joint, *masters[body.joint.name])
+    root_body = _root_body(links, frames)
+    if base == "floating":  # a base that is held does not show its inertia
+        still = [links[name] for name, (link_idx, _) in frames.items() if link_idx < 0]
+        inertia, mended = _physical(root_body.inertia, float(root_body.mass), still)
+        root_body = dataclasses.replace(root_body, inertia=inertia)
+        found.mended += mended
+    report = found.settled(on_problem, robot.refusal)
+    tree = KinematicTree(
+        joint_frames=np.array([body.joint_frame for body in bodies]).reshape(-1, 4, 4),
+        joint_axes_local=np.array([body.joint.axis for body in bodies]).reshape(-1, 3),
         mimic_multiplier=np.array([masters[body.joint.name][1] for body in bodies]),
         mimic_offset=np.array([masters[body.joint.name][2] for body in bodies]),
         masses=np.array([body.mass for body in bodies]),
-        coms=np.array([body.com for body in bodies]),
-        inertial_shifts=np.array([body.inertial_shift for body in bodies]),
-        inertias=np.array([body.inertia for body in bodies]),
+        coms=np.array([body.com for body in bodies]).reshape(-1, 3),
+        inertial_shifts=np.array([body.inertial_shift for body in bodies]).reshape(-1, 3),
+        inertias=np.array([body.inertia for body in bodies]).reshape(-1, 3, 3),
         joint_friction=np.array([j.damping for j in coordinates]),
         joint_coulomb_friction=np.array([j.friction for j in coordinates]),
-        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]),
+        joint_limits=np.array([[j.lower, j.upper] for j in coordinates]).reshape(-1, 2),
         effort_limits=np.array([j.effort for j in coordinates]),
         velocity_limits=np.array([j.velocity for j in coordinates]),
         gear_ratio=np.array([j.gear_ratio for j in coordinates]),
@@ -103,9 +104,13 @@ def build_tree(
         frame_names=tuple(frames),
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
-        report=left_out(robot.path, notes),
-        root_body=_root_body(links, frames),
+        report=report,
+        root_body=root_body,
+        base=base,
     )
+    for problem in base_problems(tree, base):
+        raise links[root].element.error(f"base {problem.message}. {problem.hint}.")
+    return tree
 
 
 def _check_topology(
@@ -173,6 +178,9 @@ def _merge(
             bodies[link_idx].parts.append((links[joint.child], pose))
         frames[joint.child] = (link_idx, pose)
         waiting += reversed(children.get(joint.child, []))
+    for body in bodies:
+        _weigh(body)
+        _make_physical(body)
     return bodies, frames
 
 
@@ -207,24 +215,41 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
     return whole
 
 
-def _unphysical(body: Body) -> str:
-    """Why no distribution of mass has this inertia; empty when one has."""
-    small, middle, large = np.linalg.eigvalsh(body.inertia)
-    tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * body.mass
-    if min(small, small + middle - large) >= -tolerance:
-        return ""
-    merged = f" (with {quoted(link.name for link, _ in body.parts[1:])})"
-    return (
-        f"link {body.joint.child!r}{merged if body.parts[1:] else ''} has principal "
-        "moments of inertia "
-        f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²; expected none below 0 and the "
-        "largest at most the sum of the "
-        "other two."
+def _make_physical(body: Body) -> None:
+    """Mends an inertia that no distribution of mass has; says so."""
+    links = [link for link, _ in body.parts]
+    body.inertia, body.mended = _physical(body.inertia, body.mass, links)
+
+
+def _physical(
+    inertia: np.ndarray, mass: float, links: list[UrdfLink]
+) -> tuple[np.ndarray, list[Finding]]:
+    """The inertia of links that are fixed to the first of them, or the nearest physical one."""
+    if is_physical(inertia, mass):
+        return inertia, []
+    mended = nearest_physical_inertia(inertia)
+    merged = f"(with {quoted(link.name for link in links[1:])}) "
+    words = (
+        f"{merged if links[1:] else ''}has principal moments of inertia {_moments(inertia)} kg·m²; "
+        "expected none below 0 and the largest at most the sum of the other two"
     )
+    how = f"the nearest physical ones are taken: {_moments(mended)} kg·m²"
+    element = links[0].element
+    return mended, [element.finding(words, how, element.find("inertial/inertia"))]
 
 
-def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None:
-    """Refuse a joint that moves no mass, itself or by its mimics: M would be singular."""
+def _moments(inertia: np.ndarray) -> str:
+    """Principal moments in words; noise beside the largest is 0."""
+    moments = np.linalg.eigvalsh(inertia)
+    noise = 1e-14 * np.max(np.abs(moments))
+    return ", ".join(f"{moment:.6g}" for moment in np.where(abs(moments) < noise, 0.0, moments))
+
+
+def _hold_what_moves_no_mass(bodies: list[Body], masters: "dict[str, Master]") -> list[Finding]:
+    """Makes joints fixed that move no mass, themselves or by their mimics: M would be singular.
+
+    Each is held at 0, or at the limit next to it. Nothing that has mass feels the difference.
+    """
     moves = [_resistance(body) > 0.0 for body in bodies]
     for i in reversed(range(len(bodies))):
         parent = bodies[i].parent_idx
@@ -234,13 +259,23 @@ def _check_that_each_joint_moves_mass(bodies: list[Body], masters: dict) -> None
     for body, moving in zip(bodies, moves, strict=True):
         name = masters[body.joint.name][0].name
         by_master[name] = by_master.get(name, False) or moving
+    held = []
     for body in bodies:
-        if not by_master[masters[body.joint.name][0].name]:
-            raise body.parts[0][0].element.error(
-                f"link {body.joint.child!r} moves with joint {body.joint.name!r} but "
-                "neither it nor a link beyond has "
-                "mass or inertia there. Give it an <inertial>, or make the joint fixed."
-            )
+        joint = body.joint
+        master, multiplier, offset = masters[joint.name]
+        if by_master[master.name]:
+            continue
+        q = multiplier * min(max(0.0, master.lower), master.upper) + offset
+        words = (
+            f"moves with joint {joint.name!r} but neither it nor a link beyond has mass or inertia "
+            "there"
+        )
+        slides = joint.kind == JOINT_TYPE_PRISMATIC
+        how = f"the joint is held at {q:g} {'m' if slides else 'rad'}"
+        held.append(body.parts[0][0].element.finding(words, how))
+        joint.origin = joint.origin @ moved(joint.axis, q, slides)
+        joint.kind, joint.mimics = JOINT_TYPE_FIXED, None
+    return held
 
 
 def _resistance(body: Body) -> float:
@@ -293,7 +328,7 @@ def _check_master(joint: UrdfJoint, master: UrdfJoint) -> None:
 
 def _share_with_master(
     joint: UrdfJoint, master: UrdfJoint, multiplier: float, offset: float
-) -> list[str]:
+) -> list[Finding]:
     """The master carries its follower's friction and keeps within its follower's limits."""
     master.damping += multiplier**2 * joint.damping
     master.friction += abs(multiplier) * joint.friction
@@ -305,8 +340,7 @@ def _share_with_master(
     )
     lower, upper = max(master.lower, lower), min(master.upper, upper)
     if lower >= upper:
-        return [
-            f"joint {joint.name!r}: its limits exclude those of {master.name!r}, which it mimics"
-        ]
+        words = f"has limits that exclude those of {master.name!r}, which it mimics"
+        return [joint.element.finding(words)]
     master.lower, master.upper = lower, upper
     return []

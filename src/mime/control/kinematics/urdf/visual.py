@@ -1,63 +1,94 @@
-"""The shapes of a URDF, kept as plain data for whoever draws the robot."""
+"""The shapes of a URDF, kept as plain data for whoever draws the robot.
+
+They take no part in the dynamics: one that is written wrongly is left out, or mended.
+"""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mime._files import is_file
-from mime._text import shortened
+from mime._text import brief, shortened
+from mime.control.kinematics.packages import SCHEME, Packages
+from mime.control.kinematics.report import Finding, Findings, RobotFileError
 from mime.control.kinematics.tree import Visual
 from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
 
+Colour = tuple[float, float, float, float]
 
-def read_visuals(robot: Element, package_dirs: list[Path]) -> tuple[Visual, ...]:
+
+def read_visuals(robot: Element, packages: Packages, found: Findings) -> tuple[Visual, ...]:
     """Every <visual> of every link."""
-    colours = {
-        material.get("name"): _colour(material)
-        for material in robot.iter("material")
-        if material.find("color") is not None
-    }
-    return tuple(
-        _read_visual(link, visual, colours, package_dirs)
-        for link in robot.findall("link")
-        for visual in link.findall("visual")
-    )
+    colours = _colours(robot, found)
+    visuals = []
+    for link in robot.findall("link"):
+        for visual in link.findall("visual"):
+            try:
+                visuals.append(_read_visual(link, visual, colours, packages, found))
+            except RobotFileError as error:
+                (wrong,) = error.findings
+                found.mended.append(wrong._replace(mended="the shape is not drawn"))
+    return tuple(visuals)
 
 
-def material_notes(robot: Element) -> list[str]:
-    """One line for each name of a material that has two colours; the last of them is used."""
-    colours: dict[str, set[Any]] = {}
+def _colours(robot: Element, found: Findings) -> dict[Element | str | None, Colour]:
+    """The colour of each <material>, and of each name: the last where there are several."""
+    own: dict[Element | str | None, Colour] = {}
+    several: dict[str | None, dict[Colour, Element]] = {}
     for material in robot.iter("material"):
-        if "name" in material.attrib and material.find("color") is not None:
-            colours.setdefault(attribute(material, "name"), set()).add(_colour(material))
-    return [
-        f"material {shortened(repr(name), 60)} has {len(found)} colours: the last is used by name"
-        for name, found in colours.items()
-        if len(found) > 1
-    ]
+        if material.find("color") is None:
+            continue
+        try:
+            colour = _colour(material, found)
+        except RobotFileError as error:
+            (wrong,) = error.findings
+            found.mended.append(wrong._replace(mended="the colour is not used"))
+            continue
+        own[material] = colour
+        several.setdefault(material.get("name"), {})[colour] = material
+    for name, colours in several.items():
+        if name is not None and len(colours) > 1:
+            words = f"has {len(colours)} colours: the last is used by name"
+            found.left_out.append(list(colours.values())[-1].finding(words))
+    return own | {name: list(colours)[-1] for name, colours in several.items()}
 
 
-def resolve_mesh(filename: str, urdf_path: Path, package_dirs: list[Path]) -> str:
-    """The path of a mesh on this machine; the name as written when it cannot be found.
-
-    `package://name/rest` is looked for in `package_dirs`, then in every folder above the file, as
-    `name/rest` and, in the package's own folder, as `rest`.
-    """
-    above = list(urdf_path.resolve().parents)
-    if filename.startswith("package://"):
-        package, _, rest = filename.removeprefix("package://").partition("/")
-        candidates = [folder / package / rest for folder in (*package_dirs, *above)]
-        candidates += [
-            folder / rest for folder in (*package_dirs, *above) if folder.name == package
-        ]
+def _mesh_path(mesh: Element, packages: Packages, found: Findings) -> str:
+    """The path of a mesh on this machine; the name as written when it cannot be found."""
+    name = attribute(mesh, "filename")
+    file = packages.file(name)
+    if file is not None:
+        return str(file)
+    package = name.removeprefix(SCHEME).partition("/")[0]
+    if name.startswith(SCHEME) and not packages.found(package):
+        shown = brief(package, 60)
+        words = f"package {shown} not found in {packages.places()}: its meshes are not drawn"
     else:
-        candidates = [above[0] / filename.removeprefix("file://")]
-    return str(next((path for path in candidates if is_file(path)), filename))
+        words = f"mesh not found: {shortened(name, 300)}"
+    if words not in {finding.what for finding in found.left_out}:
+        found.left_out.append(Finding(str(mesh.path), mesh.line, words))
+    return name
 
 
-def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: list[Path]) -> Visual:
+def _scale(mesh: Element, found: Findings) -> np.ndarray:
+    """x, y and z. Mended: one number for all three, or more than three."""
+    words = mesh.get("scale", "1 1 1").split()
+    if len(words) in (1, 4):
+        three = words * 3 if len(words) == 1 else words[:3]
+        how = "it is taken for all three" if len(words) == 1 else "the first three are taken"
+        said = f"has a scale of {len(words)} numbers, {brief(mesh.get('scale'), 60)}; expected 3"
+        found.mended.append(mesh.finding(said, how))
+        mesh.set("scale", " ".join(three))
+    return numbers(mesh, "scale", 3, "1 1 1")
+
+
+def _read_visual(
+    link: Element,
+    visual: Element,
+    colours: dict[Element | str | None, Colour],
+    packages: Packages,
+    found: Findings,
+) -> Visual:
     origin, material = visual.find("origin"), visual.find("material")
     shapes = list(child(visual, "geometry"))
     if len(shapes) != 1:
@@ -68,8 +99,8 @@ def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: li
     shape = shapes[0]
     mesh_path = None
     if shape.tag == "mesh":
-        size: Sequence[float] | np.ndarray = numbers(shape, "scale", 3, "1 1 1")
-        mesh_path = resolve_mesh(attribute(shape, "filename"), link.path, package_dirs)
+        size: Sequence[float] | np.ndarray = _scale(shape, found)
+        mesh_path = _mesh_path(shape, packages, found)
     elif shape.tag == "box":
         size = numbers(shape, "size", 3)
     elif shape.tag == "sphere":
@@ -83,8 +114,7 @@ def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: li
         )
     rgba = None
     if material is not None:
-        named = colours.get(material.get("name"))
-        rgba = named if material.find("color") is None else _colour(material)
+        rgba = colours.get(material, colours.get(material.get("name")))
     return Visual(
         attribute(link, "name"),
         shape.tag,
@@ -96,8 +126,14 @@ def _read_visual(link: Element, visual: Element, colours: dict, package_dirs: li
     )
 
 
-def _colour(material: Element) -> Any:
-    return _floats(numbers(child(material, "color"), "rgba", 4))
+def _colour(material: Element, found: Findings) -> Colour:
+    """Red, green, blue and opacity. Mended: no opacity."""
+    color = child(material, "color")
+    if len(attribute(color, "rgba").split()) == 3:
+        said = f"has rgba={brief(color.get('rgba'), 60)} without opacity"
+        found.mended.append(color.finding(said, "it is opaque"))
+        color.set("rgba", f"{color.get('rgba')} 1")
+    return _floats(numbers(color, "rgba", 4))
 
 
 def _floats(values: Iterable[float]) -> Any:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.restructure import body_of
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.poses import rpy_of
 from mime.control.kinematics.writing import (
@@ -34,13 +36,14 @@ def urdf_text(
     xml.comment(*header(tree, "a URDF", _unsaid(tree)))
     names = [_link_name(tree, i) for i in range(tree.num_links)]
     xml.open("link", name=tree.root_link_name)
+    _inertial(xml, body_of(tree, -1))
     _visuals(xml, tree, tree.root_link_name)
     xml.close()
     _fixed_links(xml, tree, -1, tree.root_link_name)
     for i, name in enumerate(names):
         xml.comment(*comments.of("link", tree.link_names[i]))
         xml.open("link", name=name)
-        _inertial(xml, tree, i)
+        _inertial(xml, body_of(tree, i))
         if name == tree.link_names[i]:
             _visuals(xml, tree, name)
         xml.close()
@@ -68,6 +71,8 @@ def urdf_text(
 
 
 def _unsaid(tree: Any) -> Iterator[str]:
+    if tree.base == "floating":
+        yield "that its base floats: read it with base='floating'"
     slides = [k == JOINT_TYPE_PRISMATIC for k in tree.joint_kinds]
     bounds = (tree.effort_limits, tree.velocity_limits)
     if any(not np.isfinite(np.asarray(values)).all() for values in bounds) or any(slides):
@@ -101,12 +106,12 @@ def _origin(xml: Xml, T: np.ndarray) -> None:
     xml.tag("origin", xyz=T[:3, 3], rpy=rpy_of(T[:3, :3]))
 
 
-def _inertial(xml: Xml, tree: Any, i: int) -> None:
-    mass, I = float(tree.masses[i]), np.asarray(tree.inertias[i], float)
+def _inertial(xml: Xml, body: RigidBody) -> None:
+    mass, I = float(body.mass), np.asarray(body.inertia, float)
     if mass == 0.0 and not np.any(I):
         return
     xml.open("inertial")
-    xml.tag("origin", xyz=tree.coms[i], rpy=np.zeros(3))
+    xml.tag("origin", xyz=body.com, rpy=np.zeros(3))
     xml.tag("mass", value=mass)
     upper = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
     xml.tag("inertia", **{f"i{'xyz'[r]}{'xyz'[c]}": I[r, c] for r, c in upper})

@@ -1,24 +1,24 @@
-"""Reads XML that others wrote: entities are not expanded, errors have line numbers, and no tag is
-dropped in silence.
-"""
+"""Reads XML that others wrote: entities are not expanded, and errors have line numbers."""
 
+import codecs
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 import numpy as np
 
 from mime._text import shortened
-from mime.control.kinematics.report import Finding, RobotFileError
+from mime.control.kinematics.report import Finding, Findings, RobotFileError
 
 LARGEST = 1e30
 """No length, mass, inertia or ratio of a machine is beyond it; its cube is a number still."""
 MOST_BYTES = 2**26
 """Of an XML file; the largest robots that people publish take a thirtieth."""
-_LONGEST_TEXT = 60
+LONGEST_TEXT = 60
 
 
 class UrdfError(RobotFileError):
@@ -44,20 +44,21 @@ class Element(ElementTree.Element):
     def error(self, message: str) -> RobotFileError:
         return self.refusal(self.path, message, self.line)
 
-    def finding(self, words: str, mended: str = "") -> Finding:
-        """What is said of this element, with its file and line."""
-        return Finding(str(self.path), self.line, f"{self.label} {words}", mended)
+    def finding(self, words: str, mended: str = "", at: "Element | None" = None) -> Finding:
+        """What is said of this element, with its file and line, or the line of a part of it."""
+        line = self.line if at is None else at.line
+        return Finding(str(self.path), line, shortened(f"{self.label} {words}", 1000), mended)
 
     @property
     def label(self) -> str:
         """The element in words: joint 'wrist', or <axis>."""
         name = self.get("name")
         words = f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
-        return shortened(words, 2 * _LONGEST_TEXT)
+        return shortened(words, 2 * LONGEST_TEXT)
 
 
-def read_xml(path: Path, kind: type[Element] = Element) -> Element:
-    """The root element. Entity declarations are refused: they can blow up or read files."""
+def read_xml(path: Path, found: Findings, kind: type[Element] = Element) -> Element:
+    """The root element of a file; what had to be mended to read it goes into `found`."""
     refusal = kind.refusal
     try:
         with path.open("rb") as file:
@@ -66,20 +67,59 @@ def read_xml(path: Path, kind: type[Element] = Element) -> Element:
         raise refusal(path, f"cannot be read ({error.strerror}). Check the path.") from error
     except ValueError as error:  # a name with a null character
         raise refusal(path, f"cannot be read ({error}). Check the path.") from error
-    if not text.strip():
-        message = f"the file is empty; expected a <{kind.root}>. Export it again."
-        raise refusal(path, message)
     if len(text) > MOST_BYTES:
         raise refusal(path, f"is longer than {MOST_BYTES} bytes; expected a robot in XML.")
+    return parsed_xml(text, path, found, kind)
+
+
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+
+
+def parsed_xml(text: bytes, path: Path, found: Findings, kind: type[Element] = Element) -> Element:
+    """The root element of a text that stands in the file `path`.
+
+    Mended: an XML declaration after blank lines; comments that are not well-formed, which are not
+    read. Entity declarations are refused: they can blow up or read files.
+    """
+    if not text.strip():
+        message = f"the file is empty; expected a <{kind.root}>. Export it again."
+        raise kind.refusal(path, message)
+    bare = text.removeprefix(codecs.BOM_UTF8).lstrip()
+    lines = 0
+    if bare.startswith(b"<?xml") and bare not in (text, text.removeprefix(codecs.BOM_UTF8)):
+        lines = text[: -len(bare)].count(b"\n")
+        words = "the XML declaration stands after blank space; expected it at the very beginning"
+        found.mended.append(Finding(str(path), lines + 1, words, "the space is skipped"))
+        text = bare
+    try:
+        return _root(text, path, lines, kind)
+    except expat.ExpatError as error:
+        line = error.lineno + lines
+        plain = _COMMENT.sub(lambda comment: b"\n" * comment[0].count(b"\n"), text)
+        try:
+            root = _root(plain, path, lines, kind)
+        except expat.ExpatError:
+            message = f"not well-formed XML ({expat.ErrorString(error.code)}). {kind.advice}"
+            raise kind.refusal(path, message, line) from error
+        words = "a comment is not well-formed (it holds '--', or bytes that are no letters)"
+        found.mended.append(Finding(str(path), line, words, "comments are not read"))
+        return root
+
+
+def _root(text: bytes, path: Path, lines_before: int, kind: type[Element]) -> Element:
+    """The root element, by expat; what is not well-formed comes out as its own error."""
+
+    def line() -> int:
+        return parser.CurrentLineNumber + lines_before
 
     def refuse(*_: object) -> None:
         message = "a DOCTYPE or ENTITY declaration; MIME expands no entities. "
         message += "Delete it and write the values out."
-        raise refusal(path, message, parser.CurrentLineNumber)
+        raise kind.refusal(path, message, line())
 
     def element(tag: str, attributes: dict[str, str]) -> Element:
         made = kind(tag, attributes)
-        made.path, made.line = path, parser.CurrentLineNumber
+        made.path, made.line = path, line()
         return made
 
     # The parser knows no namespaces, so `drake:gear_ratio` needs no xmlns to be a plain tag.
@@ -90,14 +130,11 @@ def read_xml(path: Path, kind: type[Element] = Element) -> Element:
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     try:
         parser.Parse(text, True)
-    except expat.ExpatError as error:
-        message = f"not well-formed XML ({expat.ErrorString(error.code)}). {kind.advice}"
-        raise refusal(path, message, error.lineno) from error
-    except RobotFileError:
+    except (expat.ExpatError, RobotFileError):
         raise
     except (LookupError, ValueError) as error:  # an encoding that Python or expat does not read
         message = f"its encoding cannot be read ({error}). Save it as UTF-8."
-        raise refusal(path, message, parser.CurrentLineNumber) from error
+        raise kind.refusal(path, message, line()) from error
     return cast(Element, builder.close())
 
 
@@ -140,7 +177,7 @@ def parsed_numbers(
         values = [_as_float(word) for word in text.split()]
     except ValueError:
         values = []
-    shown = shortened(repr(text), _LONGEST_TEXT)
+    shown = shortened(repr(text), LONGEST_TEXT)
     if len(values) != count or not all(map(math.isfinite, values)):
         spaces = " separated by spaces" if count > 1 else ""
         raise element.error(
@@ -159,111 +196,3 @@ def _as_float(word: str) -> float:
     if "_" in word or not word.isascii():
         raise ValueError(word)
     return float(word)
-
-
-Content = tuple[set[str], dict[str, Any]]
-
-_ORIGIN: dict[str, Content] = {"origin": ({"xyz", "rpy"}, {})}
-_MATERIAL: Content = ({"name"}, {"color": ({"rgba"}, {})})
-REDUCTION: dict[str, Content] = {
-    "mechanicalReduction": (set(), {}),
-    "rotorInertia": ({"value"}, {}),
-    "drake:gear_ratio": ({"value"}, {}),
-    "drake:rotor_inertia": ({"value"}, {}),
-}
-_GEOMETRY: dict[str, Content] = {
-    "box": ({"size"}, {}),
-    "cylinder": ({"radius", "length"}, {}),
-    "capsule": ({"radius", "length"}, {}),
-    "sphere": ({"radius"}, {}),
-    "mesh": ({"filename", "scale"}, {}),
-}
-READ: dict[str, Content] = {
-    "material": _MATERIAL,
-    "link": (
-        {"name"},
-        {
-            "inertial": (
-                set(),
-                _ORIGIN
-                | {
-                    "mass": ({"value"}, {}),
-                    "inertia": ({"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}, {}),
-                },
-            ),
-            "visual": ({"name"}, _ORIGIN | {"geometry": (set(), _GEOMETRY), "material": _MATERIAL}),
-        },
-    ),
-    "joint": (
-        {"name", "type"},
-        _ORIGIN
-        | {
-            "parent": ({"link"}, {}),
-            "child": ({"link"}, {}),
-            "axis": ({"xyz"}, {}),
-            "limit": ({"lower", "upper", "effort", "velocity"}, {}),
-            "dynamics": ({"damping", "friction"}, {}),
-            "mimic": ({"joint", "multiplier", "offset"}, {}),
-        },
-    ),
-    "transmission": (
-        {"name"},
-        REDUCTION | {"joint": ({"name"}, REDUCTION), "actuator": ({"name"}, REDUCTION)},
-    ),
-}
-"""What MIME reads below <robot>: tag -> (attributes, children). `tree.ignored` lists the rest."""
-
-
-_MANY = {
-    "": {"material", "link", "joint", "transmission"},
-    "<link>": {"visual"},
-    "<transmission>": {"joint", "actuator"},
-}
-"""Tags that may stand more than once in one place; every other tag that MIME reads may not."""
-_TEXT = {"mechanicalReduction", "rotorInertia"}
-"""Tags whose text is read."""
-
-
-def ignored_tags(robot: Element) -> Iterator[str]:
-    """One line for each kind of tag or attribute that MIME does not read, with where it stands.
-
-    A tag that can be there once and is there twice is refused: which of them holds?
-    """
-    places: dict[str, list[str]] = {}
-
-    def walk(
-        element: Element,
-        attributes: set[str],
-        children: dict[str, Content],
-        inside: str,
-        owner: str,
-    ) -> None:
-        for name in element.attrib:
-            if name not in attributes and not name.startswith("xmlns"):
-                places.setdefault(f"{inside} {name}=", []).append(owner)
-        texts = [part.tail for part in element]
-        texts += [] if element.tag in _TEXT else [element.text]
-        if any(text is not None and text.strip() for text in texts):
-            places.setdefault(f"text in {inside or '<robot>'}", []).append(owner)
-        seen: dict[str, Element] = {}
-        for part in element:
-            first = seen.setdefault(part.tag, part)
-            gear = element.tag in ("transmission", "joint", "actuator") and part.tag in REDUCTION
-            once = part.tag in children and part.tag not in _MANY.get(inside, set()) and not gear
-            if first is not part and once:
-                raise part.error(
-                    f"{element.label} has a second <{part.tag}>, the first on line {first.line}; "
-                    "expected one. Delete one of them."
-                )
-            below = owner or part.get("name", "")
-            if part.tag in children:
-                walk(part, *children[part.tag], f"{inside}<{part.tag}>", below)
-            else:
-                places.setdefault(f"{inside}<{part.tag}>", []).append(below)
-
-    walk(robot, {"name", "version"}, READ, "", "")
-    for what, owners in places.items():
-        names = [shortened(repr(name), _LONGEST_TEXT) for name in dict.fromkeys(owners) if name]
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        what = shortened(what, 4 * _LONGEST_TEXT)
-        yield f"{what}, {len(owners)} times" + (f": {shown}" if shown else "")

@@ -7,9 +7,10 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.4.0",
+    version="1.5.0",
     stability="experimental",
-    summary="Arm of rigid links on a fixed base, read from a URDF, driven by joint torques.",
+    summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, "
+    "driven by joint torques.",
     equations=(
         r"M(q)\,\ddot q + c(q,\dot q) + g(q) = \tau_\mathrm{eff} + \sum_i J_i^\top F_i",
         r"\tau_\mathrm{eff} = \tau_\mathrm{cmd} - f\,\dot q - \tau_c\,\mathrm{sign}(\dot q)",
@@ -25,6 +26,9 @@ ROBOT_ARM_META = NodeMeta(
         r"K = k h + \nu, \quad \rho = K h/(J + K h), \quad x_{n+1} = x_n + \Delta t(\dot x_n + "
         r"h\,\ddot x), \quad h = \Delta t/2 \text{ or } \Delta t \quad \text{(elastic joints)}",
         "Dry friction: the implicit step of all joints together; a sticking joint has velocity 0",
+        r"P_{n+1} = P_n + \Delta t\,(m g + \sum F),\quad L_{n+1} = L_n + \Delta t \sum N,\quad "
+        r"c_{n+1} = c_n + \Delta t\,P_{n+1}/m,\quad Q_{n+1} = Q_n \exp(\Delta t\,\omega/2) "
+        r"\quad \text{(floating base)}",
         r"\text{midpoint, gauss4, rk4:} \quad p' = w,\; w' = a(p, w) \text{ by Gauss' collocation "
         r"(1 and 2 stages) or Runge and Kutta's scheme}",
         r"\tau = \tau_\mathrm{cmd} + g + k_p (q_d - q_{n+1}) + k_d (\dot q_d - \dot q_{n+1}),\; "
@@ -34,7 +38,8 @@ ROBOT_ARM_META = NodeMeta(
     ),
     assumptions=(
         "Rigid links; joints are rigid, or have a spring and damper between rotor and link.",
-        "Fixed base: base_pose_world is constant.",
+        "A fixed base stands at base_pose_world. A floating one is a rigid body that nothing "
+        "touches: its pose and twist are states, and it has mass and inertia.",
         "Uniform gravity, given in world axes and rotated into the base.",
         "External wrenches are in world axes, at each link's own <inertial> origin or the tool.",
         "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
@@ -54,7 +59,9 @@ ROBOT_ARM_META = NodeMeta(
         "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
         "In a step in which servos give way to a joint at its speed limit, dry friction stays what "
         "it was before they did.",
-        "Closed kinematic loops and floating bases are refused.",
+        "Closed kinematic loops are refused.",
+        "With a floating base a joint that is clipped at its stop moves its links by up to a "
+        "step's way; integrators of higher order let momentum jump by that, the default does not.",
         "Sticking joints are found by 30 sweeps of coordinate descent; a strongly coupled arm may "
         "need a smaller step for the set to settle.",
     ),
@@ -83,6 +90,7 @@ ROBOT_ARM_META = NodeMeta(
             "Servo; payload, changes of the tree; wrenches at named frames; a link without "
             "<inertial> is pushed at its own origin.",
         ),
+        ("1.5.0", "2026-11-17", "A base that floats."),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
     "of the tool that it carries.",
@@ -112,6 +120,8 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("rho, K", f"{_NODE}.springs.Springs", "springs eliminated from the step"),
         Mapped("tau (servo)", "mime.control.servo_step.servo_step", "implicit, within limits"),
         Mapped("I_f", f"{_NODE}.inserted_bodies.with_inserted_bodies", "the tree with balls"),
+        Mapped("P, L, c, Q", f"{_NODE}.floating.step", "base='floating': six joints and momentum"),
+        Mapped("P, L", f"{_KINEMATICS}.momentum.whole_body", "all links as one body"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
         Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),

@@ -1,5 +1,6 @@
 """MIME-NODE-102: an arm of rigid links, read from a URDF."""
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from mime._text import quoted
+from mime.control.base_frame import to_base
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
     forward_dynamics,
@@ -24,11 +26,12 @@ from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.spec import Input, Output
-from mime.nodes.actuation.robot_arm import elastic, forces, integrators, stops
+from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrators, stops
 from mime.nodes.actuation.robot_arm.drawing import arm_drawing
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
+from mime.nodes.actuation.robot_arm.stability import spring_warnings
 from mime.nodes.control.joint_controllers import goal_monitors
 
 
@@ -43,6 +46,9 @@ class RobotArmNode(RobotArmParameters):
     and a state of joint angles alone has relaxed springs.
 
     k and q0 are those of springs beside the joints, of which an MJCF may have some.
+
+    With `base="floating"` the root flies freely (no contact): its pose and twist are states then,
+    see `floating`.
 
     Angles are rad and torques N·m for a revolute joint, m and N for a prismatic one. N is the
     number of joints, L that of moving links (they differ only when joints mimic others), E that of
@@ -71,6 +77,8 @@ class RobotArmNode(RobotArmParameters):
             spec["external_wrenches_at_frames"] = Input(
                 (len(self.wrench_frames), 6), "N, N·m", 0.0, "additive", words
             )
+        if self.base == "floating":
+            spec |= floating.INPUT
         return spec if self.servo is None else spec | self.servo.inputs(n)
 
     def boundary_flux_spec(self) -> dict[str, Output]:
@@ -93,7 +101,7 @@ class RobotArmNode(RobotArmParameters):
                 "joint_deflections": Output((e,), "rad", "x = q - θ of the elastic joints"),
                 "spring_torques": Output((e,), "N·m", "-k x - v ẋ, on the links"),
             }
-        return spec
+        return spec | floating.STATE if self.base == "floating" else spec
 
     def state_spec(self) -> dict[str, Output]:
         n, e = self.tree.num_joints, len(self.elastic_joints)
@@ -106,24 +114,29 @@ class RobotArmNode(RobotArmParameters):
             spec["joint_deflection_velocities"] = Output((e,), "rad/s", "ẋ")
         if self.servo is not None:
             spec["servo_torques"] = Output((n,), "N·m", "of the servo over the last step")
-        return spec
+        return spec | floating.STATE if self.base == "floating" else spec
 
     def initial_state(self) -> State:
         """The arm at rest: every joint at 0 or at the limit nearest to it, springs relaxed."""
         lower, upper = forces.limits(self, jnp.result_type(float))
         at_rest = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
-        return at_rest | {"joint_angles": jnp.clip(at_rest["joint_angles"], lower, upper)}
+        at_rest["joint_angles"] = jnp.clip(at_rest["joint_angles"], lower, upper)
+        return at_rest | floating.start(self) if self.base == "floating" else at_rest
 
     def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
         """The arm at rest, its springs wound up by its weight: x = -g(q) / k.
 
-        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight.
+        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight, and a
+        base that floats is taken to be held where it starts.
         """
         q = jnp.asarray(joint_angles, jnp.result_type(float))
-        state = {name: jnp.zeros(entry.shape) for name, entry in self.state_spec().items()}
-        state["joint_angles"] = q
+        state = self.initial_state() | {"joint_angles": q}
         if self.elastic_joints:
-            g = jnp.asarray(gravity_vector(self.loaded_tree, q, forces.gravity_base(self)))
+            pose = self.base_pose_world
+            if self.base == "floating":
+                pose = np.array(self.tree.base_start_pose_world)
+            gravity = to_base(pose, self.gravity_world)
+            g = jnp.asarray(gravity_vector(self.loaded_tree, q, gravity))
             g = g - forces.spring_torques(self.tree, q)
             k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
             state["joint_deflections"] = -only(g, self.elastic_joints) / k
@@ -131,6 +144,12 @@ class RobotArmNode(RobotArmParameters):
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """(M + dt f) q̈ = tau_cmd - f q̇ - c - g + Jᵀ F;    q̇' = q̇ + dt q̈,    q' = q + dt q̇'"""
+        if self.base == "floating":
+            return floating.step(self, state, boundary_inputs, dt)
+        return self.step_on_fixed_base(state, boundary_inputs, dt)
+
+    def step_on_fixed_base(self, state: State, boundary_inputs: Values, dt: Any) -> State:
+        """The same, as a part of a program that is being traced."""
         if self.integrator in HIGHER_ORDER:
             new = self._step_of_higher_order(state, boundary_inputs, dt)
         elif self.elastic_joints:
@@ -237,6 +256,9 @@ class RobotArmNode(RobotArmParameters):
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found if self.servo is None else found | goal_monitors(tree)
 
+    def value_warnings(self) -> Iterator[Warning]:
+        yield from spring_warnings(self)
+
     def drawing(self) -> Drawing:
         """Links, torques, tool path, springs and wrenches."""
         return arm_drawing(self)
@@ -250,8 +272,11 @@ class RobotArmNode(RobotArmParameters):
         """q̈ (N,) and ẍ (E,) at this instant, in rad/s²: the arm's equations without a timestep.
 
         For an integrator of your own. Dry friction and hard stops act over steps and are not in it.
+        Of a floating base its [v̇; ẇ], in world axes, come before q̈.
         """
         inputs = self.complete_inputs(boundary_inputs or {}, state["joint_angles"].dtype)
+        if self.base == "floating":
+            return floating.accelerations(self, state, inputs)
         if self.elastic_joints:
             return elastic.accelerations(self, state, inputs, 0.0, 0.0)[:2]
         q, qd = state["joint_angles"], state["joint_velocities"]
@@ -268,6 +293,12 @@ class RobotArmNode(RobotArmParameters):
         self, state: State, boundary_inputs: Values, dt: float | Scalar
     ) -> State:
         """P_tip = P_base ⊕ P_link ⊕ P_offset, and the poses of all links."""
+        if self.base == "floating":
+            return floating.fluxes(self, state, boundary_inputs, dt)
+        return self.fluxes_on_fixed_base(state, boundary_inputs, dt)
+
+    def fluxes_on_fixed_base(self, state: State, boundary_inputs: Values, dt: Any) -> State:
+        """The same, as a part of a program that is being traced."""
         q, qd = state["joint_angles"], state["joint_velocities"]
         tip = self._in_world(frame_pose(self.tree, q, self.end_effector_link_name))
         tip = compose(tip, jnp.asarray(self.end_effector_offset_in_link, q.dtype))

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from mime._text import nearest, quoted
 from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.arguments import instance, numbers, text
@@ -120,6 +121,7 @@ class RobotArmParameters(Node):
         integrator: str = "implicit",
         spring_integrator: str = "midpoint",
         saturate_effort: bool = False,
+        base: str | None = None,
         on_problem: str = "refuse",
         subtree: Any = None,
         attach: Any = None,
@@ -154,9 +156,12 @@ class RobotArmParameters(Node):
         spring_integrator       "midpoint": second order, undamped; "backward_euler": damps what the
                                 step does not resolve, and some of what it does
         saturate_effort         clip the command to the URDF's effort limits
-        on_problem              "refuse" (default): a file that holds what MIME does not simulate is
-                                refused; "report": what can be mended or left out is, and
-                                `tree.report` lists it
+        base                    "fixed": the root stands at base_pose_world; "floating": it flies
+                                freely, from `base_position_world_m` ... of the state on. Default:
+                                what the file says (an MJCF with a free joint floats)
+        on_problem              "refuse" (default): a file with a mistake, or with what MIME does
+                                not simulate, is refused; "report": what can be mended or left out
+                                is, and `tree.report` lists it
         subtree, attach, lock, frames    changes of the tree, see `tree_keys`
         wrench_frames           links or frames at which `external_wrenches_at_frames` acts
         payload                 `Payload(link, mass_kg, com_m, inertia_kg_m2)`
@@ -167,9 +172,10 @@ class RobotArmParameters(Node):
         tree = (
             urdf_path
             if isinstance(urdf_path, KinematicTree)
-            else parse_robot(urdf_path, on_problem=on_problem)
+            else parse_robot(urdf_path, base=base, on_problem=on_problem)
         )
         tree, found = edited(tree, subtree, attach, lock, frames)
+        found += [] if base is None else base_problems(tree, base)
         if found:  # names of links and joints are not known
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
 
@@ -222,6 +228,7 @@ class RobotArmParameters(Node):
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
         if found:
             raise ParameterError(f"{type(self).__name__} {name!r}", found)
+        tree = tree if base is None else tree.with_base(base)
         leaves = {"joint_limits": limits, "rotor_inertia": rotor, "gear_ratio": gear}
         for leaf, value in leaves.items():
             if value is not None:
@@ -260,6 +267,11 @@ class RobotArmParameters(Node):
         self.payload, self.servo = payload, servo
 
     @property
+    def base(self) -> str:
+        """Whether the root is "fixed" or "floating"."""
+        return self.tree.base
+
+    @property
     def loaded_tree(self) -> KinematicTree:
         """The tree with what it carries: what moves."""
         return self.tree if self.payload is None else self.payload.on(self.tree)
@@ -295,8 +307,14 @@ class RobotArmParameters(Node):
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
         """Joints outside of their limits, where a step would move them onto these."""
+        Q = given.get("base_orientation_world")
+        if Q is not None and known(Q):
+            norm = np.linalg.norm(np.asarray(Q, float), axis=-1)
+            if np.any(off := np.abs(norm - 1) > 1e-6):
+                message = f"must be a unit quaternion, got length {norm[off].flat[0]:.6g}"
+                yield Problem(("base_orientation_world",), message)
         q = given.get("joint_angles")
-        if q is not None and self.joint_limits != "spring":
+        if q is not None and self.num_joints and self.joint_limits != "spring":
             yield from limit_problems(self.tree, q, ("joint_angles",))
 
     def value_problems(self) -> Iterator[Problem]:
@@ -305,6 +323,13 @@ class RobotArmParameters(Node):
             if known(pose) and abs((norm := np.linalg.norm(np.asarray(pose)[3:])) - 1) > 1e-6:
                 message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
                 yield Problem((label,), message)
+        standing = known(self.base_pose_world) and np.array_equal(
+            self.base_pose_world, IDENTITY_POSE
+        )
+        if self.base == "floating" and not standing:
+            message = "is that of a fixed base: one that floats has its pose in the state"
+            hint = "Give base_position_world_m and base_orientation_world as initial_state"
+            yield Problem(("base_pose_world",), message, hint)
         tree = self.tree
         lower, upper = np.asarray(tree.joint_limits).T if known(tree.joint_limits) else (0, 0)
         if np.any(lower > upper):
@@ -312,6 +337,7 @@ class RobotArmParameters(Node):
             message = f"puts the lower limit of joint {joint!r} above its upper one"
             yield Problem(("joint_limit_override",), message)
         yield from (problem.inside("tree") for problem in tree_problems(tree))
+        yield from base_problems(tree, self.base)
         if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
             message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
             message += " found over the default's step"

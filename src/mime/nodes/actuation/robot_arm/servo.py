@@ -19,7 +19,7 @@ from jaxtyping import Array
 from mime.control.kinematics import KinematicTree, gravity_vector
 from mime.control.servo_lines import ServoLaw
 from mime.core.node import Values
-from mime.core.parameters import Effect
+from mime.core.parameters import Effect, with_fields
 from mime.core.problem import Problem
 from mime.core.spec import Input, option, parameter
 
@@ -64,6 +64,27 @@ class Servo(Effect):
             if (value := getattr(self, name)) is not None
         }
         return dataclasses.replace(self, **changed)
+
+    def with_free_joints(self, tree: KinematicTree, count: int) -> "Servo":
+        """The servo of a tree with `count` joints more in front, which it leaves alone."""
+
+        def padded(values: Any, of_free: float) -> Any:
+            xp: Any = np if isinstance(values, np.ndarray) else jnp
+            return xp.concatenate([np.full(count, of_free, values.dtype), values])
+
+        T, V = self.torque_limits_n_m, self.velocity_limits_rad_per_s
+        none = np.full(tree.num_joints, np.inf)
+        T = none if not self.limit_torque else tree.effort_limits if T is None else T
+        V = none if not self.limit_speed else tree.velocity_limits if V is None else V
+        return with_fields(
+            self,
+            kp=padded(self.kp, 0.0),
+            kd=padded(self.kd, 0.0),
+            torque_limits_n_m=padded(T, 0.0),
+            velocity_limits_rad_per_s=padded(V, np.inf),
+            limit_torque=True,
+            limit_speed=True,
+        )
 
     def limits(self, tree: KinematicTree, dtype: Any) -> tuple[Array, Array]:
         """T and V (N,), infinite where there is none."""

@@ -2,6 +2,7 @@
 
 subtree = { root = "torso", tip = "hand" }                      only this part
 attach = [{ urdf_path = "hand.urdf", link = "flange", pose = [...], prefix = "hand_" }]
+                                                                (`on_problem` too, of its file)
 lock = { finger = 0.02 }                                        joints held, rad or m
 frames = { grip = { link = "hand", pose = [0, 0, 0.1, 1, 0, 0, 0] } }
 
@@ -18,7 +19,13 @@ from mime.core.problem import Place, Problem, ProblemError
 
 _KEYS = {
     "subtree": {"root": True, "tip": False},
-    "attach": {"urdf_path": True, "link": True, "pose": False, "prefix": False},
+    "attach": {
+        "urdf_path": True,
+        "link": True,
+        "pose": False,
+        "prefix": False,
+        "on_problem": False,
+    },
     "frames": {"link": True, "pose": False},
 }
 """What each table takes, and whether it must be there."""
@@ -69,8 +76,10 @@ def _changes(
 
 def _tree(table: dict[str, Any]) -> KinematicTree:
     """The robot that is attached; what is left in the table says where."""
-    robot = table.pop("urdf_path")
-    return robot if isinstance(robot, KinematicTree) else parse_robot(os.fspath(robot))
+    robot, on_problem = table.pop("urdf_path"), table.pop("on_problem", "refuse")
+    if isinstance(robot, KinematicTree):
+        return robot
+    return parse_robot(os.fspath(robot), on_problem=on_problem)
 
 
 def _is_table(key: str, table: Any, place: Place, found: list[Problem]) -> bool:

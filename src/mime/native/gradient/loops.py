@@ -18,8 +18,9 @@ from jax.custom_derivatives import SymbolicZero
 from jax.extend.core import ClosedJaxpr, Literal, Var, new_jaxpr_eqn, no_effects
 from jax.extend.core.primitives import add_p
 
-from mime.native.adjoint import LOOPS, floats, with_reverse
-from mime.native.jaxprs import kept, kept_values, part, with_light_branches
+from mime.native.gradient.kinds import floats, typed
+from mime.native.gradient.sweep import RULES_BOTH_WAYS, Sweep, with_reverse
+from mime.native.jaxprs import flattened, kept, kept_values, part, with_light_branches
 
 
 def reversible(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -187,4 +188,30 @@ class Pass:
         return ClosedJaxpr(known, [*consts, *zeros])
 
 
-LOOPS["scan"] = Loop
+def both_ways(
+    sweep: Sweep, eqn: Any, invars: list[Any], flags: Sequence[bool], keeps: bool
+) -> Sequence[Any]:
+    """An inner loop: forward with what its reverse needs, and that reverse."""
+    loop = Loop(eqn, keeps)
+    both = loop.both(flags)
+    ran = flattened(jax.make_jaxpr(lambda *x: loop.run(both, x))(*typed(invars)))
+    found = sweep.inlined(ran, invars)
+    count = len(eqn.outvars)
+    results, needed = found[:count], found[count:]
+
+    def rule(bars: Sequence[Any]) -> Sequence[Any]:
+        seen = [bar is not None for bar in bars]
+        given = [bar for bar in bars if bar is not None]
+
+        def back(*x: Any) -> list[Any]:
+            pulled = loop.pulled(both, x[: len(needed)], seen, x[len(needed) :])
+            return [c for c, flag in zip(pulled, flags, strict=True) if flag]
+
+        closed = flattened(jax.make_jaxpr(back)(*typed([*needed, *given])))
+        return sweep.inlined(closed, [*needed, *given])
+
+    sweep.note(results, invars, flags, rule)
+    return results
+
+
+RULES_BOTH_WAYS["scan"] = both_ways

@@ -1,0 +1,138 @@
+"""xacro: URDF with macros, expanded by `xacrodoc`.
+
+Such a file is code. It is expanded when it was asked for by name, and in no other case.
+"""
+
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mime._text import brief, shortened
+from mime.control.kinematics.packages import Packages
+from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
+from mime.control.kinematics.tree import KinematicTree
+from mime.control.kinematics.urdf import UrdfError, tree_of
+from mime.control.kinematics.urdf.xml import parsed_xml
+from mime.core.arguments import mapping
+from mime.core.arguments import path as path_of
+
+__all__ = ["expand_xacro", "parse_xacro"]
+
+SUFFIX = ".xacro"
+_CHILD = Path(__file__).with_name("child.py")
+_MOST_SECONDS = 60.0
+_FIND = re.compile(r"\$\(find\s+([^)\s]+)\s*\)")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def parse_xacro(
+    path: str | os.PathLike,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    base: str | None = None,
+    on_problem: str = "refuse",
+    search_path: Sequence[str | os.PathLike] = (),
+) -> KinematicTree:
+    """xacro file -> `KinematicTree`. The file is code, and is run: read it first.
+
+    `arguments`: values of its `<xacro:arg>`. The rest is as in `parse_urdf`; lines in messages and
+    in `tree.report` are those of the expanded text, which `expand_xacro` gives.
+    """
+    path = path_of("path", path)
+    checked_choice(on_problem)
+    checked_base(base)
+    packages = Packages.of(path, search_path)
+    found = Findings()
+    text = _expanded(path, arguments, packages, found)
+    robot = parsed_xml(text.encode(), Path(f"{path} (expanded)"), found)
+    tree = tree_of(robot, packages, found, on_problem, base)
+    return dataclasses.replace(tree, source=str(path))
+
+
+def expand_xacro(
+    path: str | os.PathLike,
+    *,
+    arguments: Mapping[str, Any] | None = None,
+    search_path: Sequence[str | os.PathLike] = (),
+) -> str:
+    """The URDF that a xacro file stands for. The file is code, and is run: read it first."""
+    path = path_of("path", path)
+    return _expanded(path, arguments, Packages.of(path, search_path), Findings())
+
+
+def _expanded(
+    path: Path, arguments: Mapping[str, Any] | None, packages: Packages, found: Findings
+) -> str:
+    """The text, by a process that may read in the folders of the file and of its packages."""
+    given = mapping("arguments", arguments, '{"prefix": "left_"}')
+    if find_spec("xacrodoc") is None:
+        message = "xacro is expanded by xacrodoc. Install it: pip install 'mime-sim[xacro]'."
+        raise UrdfError(path, message)
+    try:
+        named = _FIND.findall(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise UrdfError(path, f"cannot be read ({reason}). Check the path.") from error
+    folders = {name: places[0] for name in named if (places := packages.found(name))}
+    while True:
+        answer = _ask(path, given, packages, folders)
+        missing = answer.get("missing")
+        if missing is None:
+            break
+        if not (places := packages.found(missing)):
+            message = f"package {brief(missing, 60)} not found in {packages.places()}. "
+            raise UrdfError(path, f"{message}Give the folder that holds it as search_path.")
+        folders[missing] = places[0]
+    if "error" in answer:
+        words = shortened(" ".join(_plain(answer["error"]).split()), 800)
+        raise UrdfError(path, f"cannot be expanded by xacro: {words}")
+    for line in _plain(answer["warnings"]).splitlines():
+        if line.strip():
+            dropped = "matched no files" in line
+            finding = Finding(str(path), None, f"brings a warning of xacro's: {brief(line, 300)}")
+            if dropped:
+                found.mended.append(finding._replace(mended="the include is left out"))
+            else:
+                found.left_out.append(finding)
+    return answer["text"]
+
+
+def _plain(words: str) -> str:
+    return _COLOURS.sub("", words)
+
+
+def _ask(
+    path: Path, arguments: Mapping[str, Any], packages: Packages, folders: Mapping[str, Path]
+) -> dict[str, Any]:
+    folder = path.resolve().parent
+    readable = [folder, *packages.search_path, *packages.ros_package_path, *folders.values()]
+    question = {
+        "file": str(path.resolve()),
+        "folder": str(folder),
+        "arguments": {name: str(value) for name, value in arguments.items()},
+        "packages": {name: str(place) for name, place in folders.items()},
+        "readable": [str(place) for place in readable],
+    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(_CHILD)],
+            input=json.dumps(question),
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=_MOST_SECONDS,
+            check=False,
+        )
+        return json.loads(done.stdout)
+    except subprocess.TimeoutExpired:
+        return {"error": f"it took more than {_MOST_SECONDS:g} s; do its macros end?"}
+    except ValueError:  # it was stopped by the limits on memory and time
+        return {"error": f"it ended without an answer (exit code {done.returncode})"}

@@ -1,0 +1,140 @@
+"""Writes the table of docs/robot_files.md: every URDF and MJCF in packages that others publish.
+
+python tools/robot_table.py [SITE_PACKAGES ...]
+
+Besides the packages of this environment, those of others (of `.venv-bench`) are looked through.
+Each reader is asked in a process that may die of a file.
+"""
+
+import contextlib
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+from robot_files import SITE, Verdict, robots, verdict, without_folders  # noqa: E402
+
+PAGE = ROOT / "docs" / "robot_files.md"
+START = "<!-- the table below is written by tools/robot_table.py -->"
+
+
+def mujoco_verdict(file):
+    """MuJoCo's word on it; it would refuse most URDFs for meshes that it does not find."""
+    import mujoco
+
+    if file.suffix == ".urdf":
+        file = _without_shapes(file)
+    try:
+        model = mujoco.MjModel.from_xml_path(str(file))
+    except ValueError as error:
+        return Verdict("refused", _reason(error))
+    return Verdict("loads", f"{model.nv}")
+
+
+def _without_shapes(file):
+    robot = ElementTree.parse(file)
+    for link in robot.iter("link"):
+        for shape in [part for part in link if part.tag in ("visual", "collision")]:
+            link.remove(shape)
+    robot.write("robot.urdf")
+    return Path("robot.urdf")
+
+
+def pinocchio_verdict(file):
+    """Pinocchio's word on it; its parser talks to standard error."""
+    import pinocchio
+
+    build = pinocchio.buildModelFromUrdf
+    if file.suffix == ".xml":
+        build = pinocchio.buildModelFromMJCF
+    try:
+        with _silence():
+            model = build(str(file))
+    except Exception as error:
+        return Verdict("refused", _reason(error))
+    return Verdict("loads", f"{model.nv}")
+
+
+@contextlib.contextmanager
+def _silence():
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _reason(error):
+    words = " ".join(str(error).rpartition("message:")[2].split())
+    return without_folders(words).removeprefix("Error: ").removeprefix("XML Error: ")[:70]
+
+
+def answers(ask, files):
+    """One reader's words on all files; where it dies, that is the word."""
+    found, left = [], list(files)
+    while left:
+        with ProcessPoolExecutor(1) as process:
+            try:
+                for file in list(left):
+                    found.append(process.submit(ask, file).result())
+                    left.pop(0)
+            except BrokenProcessPool:
+                found.append(Verdict("crashes", ""))
+                left.pop(0)
+    return found
+
+
+def main():
+    """Write the table into the page."""
+    files = {}
+    for site in [*map(Path, sys.argv[1:]), SITE]:  # this environment's own last: they hold
+        files |= robots(site.resolve())
+    os.chdir(tempfile.mkdtemp())  # MuJoCo writes its warnings into the current folder
+    paths = list(files.values())
+    ours = [answers(ask, paths) for ask in (verdict, pinocchio_verdict, mujoco_verdict)]
+    tables = [
+        _table(kind, [row for row in zip(files, *ours) if row[0].endswith(suffix)])
+        for kind, suffix in (("URDF", ".urdf"), ("MJCF", ".xml"))
+    ]
+    text = PAGE.read_text(encoding="utf-8").partition(START)[0] + START + "\n"
+    PAGE.write_text(text + "\n".join(tables), encoding="utf-8")
+
+
+def _table(kind, rows):
+    lines = ["", f"### {kind}", "", _counts(rows), ""]
+    lines += [f"| {kind} | MIME | Pinocchio | MuJoCo | |", "| --- | --- | --- | --- | --- |"]
+    for name, mime, *peers in rows:
+        cells = [f"`{name}`", mime.status, *map(_cell, peers), mime.words]
+        lines.append(f"| {' | '.join(_escaped(cell) for cell in cells)} |")
+    return "\n".join([*lines, ""])
+
+
+def _cell(peer):
+    return peer.status if peer.status != "refused" else f"refused: {peer.words}"
+
+
+def _counts(rows):
+    words = []
+    for reader, name in enumerate(("MIME", "Pinocchio", "MuJoCo"), 1):
+        counts = {}
+        for row in rows:
+            counts[row[reader].status] = counts.get(row[reader].status, 0) + 1
+        said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        words.append(f"{name} {said}")
+    return f"{len(rows)} files: {'; '.join(words)}."
+
+
+def _escaped(cell):
+    return cell.replace("|", "/").replace("<", "&lt;")
+
+
+if __name__ == "__main__":
+    main()

@@ -150,6 +150,22 @@ def test_frames_are_where_forward_kinematics_has_the_links(run):
             np.testing.assert_allclose(found[f"arm/{name}"], ours, atol=1e-14)  # a few roundings
 
 
+def test_a_base_that_floats_carries_the_arm_along():
+    graph = GraphManager()
+    arm = RobotArmNode("sat", 1e-2, model_path("satellite_arm"), "tool", base="floating")
+    graph.add_node(arm)
+    turned = {"base_orientation_world": [0.6, 0.0, 0.8, 0.0]}
+    run = graph.compile().run(0.1, initial_state={"sat": turned})
+
+    def last(value, step):
+        return run["sat"][value.field.partition(".")[2]][-1].ravel()[value.index + step]
+
+    tip = world_matrices(run.drawing, last)["sat/tool tip"]
+    ours = np.asarray(pose_to_matrix(run["sat"]["end_effector_pose_world"][-1]))
+    np.testing.assert_allclose(tip, ours, atol=1e-6)  # single precision
+    assert "sat.base_position_world_m" in run.drawing.fields()
+
+
 def test_a_result_keeps_its_drawing_in_files_and_between_processes(run, tmp_path):
     run.save(tmp_path / "run.nc")
     loaded, sent = Trajectory.load(tmp_path / "run.nc"), pickle.loads(pickle.dumps(run))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jaxtyping
+import numpy as np
 import pytest
 
 SOURCES = Path(__file__).parents[1] / "src"
@@ -101,6 +102,6 @@ def record_figure(record_property):
     """Keep a measured figure with the test's report, as plain numbers (workers send no NumPy)."""
 
     def record(name, value):
-        record_property(name, value.tolist() if hasattr(value, "tolist") else value)
+        record_property(name, np.asarray(value).tolist())
 
     return record

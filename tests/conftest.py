@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jaxtyping
+import numpy as np
 import pytest
 
 SOURCES = Path(__file__).parents[1] / "src"
@@ -45,7 +46,7 @@ each operation in test_primitives.py), and XLA's is the same program, operation 
 operation. This takes a third off a test's time."""
 
 
-SHAPES_CHECKED = {"nodes", "control", "maze", "mouse"}
+SHAPES_CHECKED = {"nodes", "control", "maze", "mouse", "test_shapes.py"}
 """Here shapes are checked at each call, where the functions that name them have tests of their own.
 A program takes more than twice as long to trace so."""
 
@@ -101,6 +102,6 @@ def record_figure(record_property):
     """Keep a measured figure with the test's report, as plain numbers (workers send no NumPy)."""
 
     def record(name, value):
-        record_property(name, value.tolist() if hasattr(value, "tolist") else value)
+        record_property(name, np.asarray(value).tolist())
 
     return record

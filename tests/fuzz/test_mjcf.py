@@ -202,6 +202,7 @@ def test_a_spoilt_robot_has_mujocos_dynamics_or_is_refused(folder):
         finally:
             WATCHING.clear()
         assert not [name for name in OPENED if "secret" in name or "passwd" in name]
+    print(f"{HOW_MANY}: {loaded} load, with MuJoCo's dynamics")
     assert 0.05 * HOW_MANY < loaded < 0.9 * HOW_MANY
 
 

@@ -150,6 +150,22 @@ def test_frames_are_where_forward_kinematics_has_the_links(run):
             np.testing.assert_allclose(found[f"arm/{name}"], ours, atol=1e-14)  # a few roundings
 
 
+def test_a_base_that_floats_carries_the_arm_along():
+    graph = GraphManager()
+    arm = RobotArmNode("sat", 1e-2, model_path("satellite_arm"), "tool", base="floating")
+    graph.add_node(arm)
+    turned = {"base_orientation_world": [0.6, 0.0, 0.8, 0.0]}
+    run = graph.compile().run(0.1, initial_state={"sat": turned})
+
+    def last(value, step):
+        return run["sat"][value.field.partition(".")[2]][-1].ravel()[value.index + step]
+
+    tip = world_matrices(run.drawing, last)["sat/tool tip"]
+    ours = np.asarray(pose_to_matrix(run["sat"]["end_effector_pose_world"][-1]))
+    np.testing.assert_allclose(tip, ours, atol=1e-6)  # single precision
+    assert "sat.base_position_world_m" in run.drawing.fields()
+
+
 def test_a_result_keeps_its_drawing_in_files_and_between_processes(run, tmp_path):
     run.save(tmp_path / "run.nc")
     loaded, sent = Trajectory.load(tmp_path / "run.nc"), pickle.loads(pickle.dumps(run))
@@ -268,13 +284,23 @@ def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
     np.testing.assert_allclose(np.sort(moments), [0.03, 0.04, 0.05], rtol=1e-12)
     assert mass_table(tree)[-1][1] == "4"
 
-    vertices, corners, flat = read_mesh(str(tmp_path / "ball.stl"))
-    assert flat
-    few = thinned((vertices, corners, flat), 3)
-    assert len(few[1]) < 0.5 * len(corners)
-    meshes = Meshes(Block(), most=len(corners) // 2)
+    ball = read_mesh(str(tmp_path / "ball.stl"))
+    assert ball.flat
+    assert len(thinned(ball, 3).corners) < 0.5 * len(ball.corners)
+    meshes = Meshes(Block(), most=len(ball.corners) // 2)
     meshes.read(str(tmp_path / "ball.stl"))
     assert "of their" in meshes.packed()[2][0]
+
+
+def test_a_small_deflection_is_shown_many_times_as_large():
+    graph = GraphManager()
+    graph.add_node(ElasticJointNode("joint", 1e-3, 0.01, 0.03, 50.0))
+    run = graph.compile().run(0.05, initial_state={"joint": {"deflection": 0.002}})
+    content, _ = page_content(run, "x", samples=20)
+    twist = next(shape for shape in content["shapes"] if shape["kind"] == "twist")
+    largest = np.abs(run["joint"]["deflection"]).max()
+    assert 0.2 < twist["factor"] * largest <= 0.6
+    assert "20 of 50 recorded instants are shown" in content["notes"]
 
 
 def test_no_word_of_the_data_can_end_its_script():

@@ -94,6 +94,9 @@ def test_plots_and_robot_have_one_time(runs, chromium):
     run, file = runs["arm_3link_pd"]
     with Opened(chromium, file) as opened:
         page = opened.ready()
+        assert {"tool path wanted", "tool path reached"} <= {
+            key.inner_text() for key in page.locator("#curves .key").all()
+        }
         before = pixels(page)
         over = page.locator(".u-over").first
         box = over.bounding_box()

@@ -47,6 +47,10 @@ class Frame:
     """The first of seven numbers, a pose in the parent in place of `pose`; or of three: `planar`"""
     planar: bool = False
     """`follow` is x, y and a turn about z."""
+    place: Value | None = None
+    """The first of three numbers, in place of the position in `pose`."""
+    orient: Value | None = None
+    """The first of four numbers, in place of the quaternion in `pose`."""
     shown: bool = False
     """Whether it is one of those that a reader may want to see as three axes."""
 

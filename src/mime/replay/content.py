@@ -57,6 +57,8 @@ class Recorded:
             spread = np.linspace(0, batch - 1, min(batch, MOST_MEMBERS)).round().astype(int)
             self.members = [int(m) for m in (spread if members is None else members)]
         self.notes: list[str] = []
+        if len(self.chosen) < count:
+            self.notes.append(f"{len(self.chosen):,} of {count:,} recorded instants are shown")
         self._values: dict[str, np.ndarray | None] = {}
 
     def __getitem__(self, name: str) -> np.ndarray | None:

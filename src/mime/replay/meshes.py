@@ -5,7 +5,7 @@ its link's inertia box, and the page says so.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,21 @@ from mime.replay.codec import COARSE, Block
 MOST_TRIANGLES = 150_000
 """Of all meshes of a page together; with more, each is thinned on a grid until they fit."""
 _INSTALL = "install the extra: pip install 'mime-sim[meshes]'"
-Triangles = tuple[np.ndarray, np.ndarray, bool]
-"""Vertices (V, 3), corners (T, 3), and whether the faces are drawn flat: the file has no normals"""
+
+
+class Triangles(NamedTuple):
+    """A mesh: what is in a file."""
+
+    vertices: np.ndarray
+    """(V, 3), m"""
+    corners: np.ndarray
+    """(T, 3), vertices of each triangle"""
+    bodies: np.ndarray
+    """(T,), which of the file's bodies each belongs to, in rising order"""
+    colours: tuple[Any, ...]
+    """Of each body, as RGB from 0 to 1; None where the file says none."""
+    flat: bool
+    """Whether faces are drawn flat: the file has no normals."""
 
 
 class MeshError(ValueError):
@@ -40,38 +53,41 @@ def read_mesh(path: str) -> Triangles:
     if not bodies:
         raise MeshError("it has no triangles")
     flat = Path(path).suffix.lower() == ".stl"
-    vertices, corners, count = [], [], 0
-    for body in bodies:
+    vertices, corners, numbers, count = [], [], [], 0
+    for number, body in enumerate(bodies):
         body.merge_vertices(merge_tex=True, merge_norm=flat)
         vertices.append(np.asarray(body.vertices, float))
         corners.append(np.asarray(body.faces, np.int64) + count)
+        numbers.append(np.full(len(body.faces), number))
         count += len(body.vertices)
-    found = np.concatenate(vertices), np.concatenate(corners)
-    if not np.isfinite(found[0]).all():
+    found = np.concatenate(vertices)
+    if not np.isfinite(found).all():
         raise MeshError("it has a vertex that is not finite")
-    return *found, flat
+    colours = tuple(_colour(body) for body in bodies)
+    return Triangles(found, np.concatenate(corners), np.concatenate(numbers), colours, flat)
 
 
-def thinned(triangles: Triangles, bits: int) -> Triangles:
+def _colour(body: Any) -> Any:
+    """The colour that a file gives to a body; None where it gives none."""
+    visual = body.visual
+    if not getattr(visual, "defined", False):
+        return None
+    found = getattr(getattr(visual, "material", visual), "main_color", None)
+    return None if found is None else tuple(round(float(x) / 255.0, 3) for x in found[:3])
+
+
+def thinned(mesh: Triangles, bits: int) -> Triangles:
     """Vertices of one cell of a grid of 2^bits along the longest side made one."""
-    vertices, corners, _ = triangles
-    low = vertices.min(axis=0)
-    cell = max(float(np.ptp(vertices, axis=0).max()), 1e-12) / (2**bits - 1)
-    keys, first, where = np.unique(
-        np.round((vertices - low) / cell).astype(np.int64),
-        axis=0,
-        return_index=True,
-        return_inverse=True,
-    )
-    del keys
-    corners = where.reshape(-1)[corners]
+    low = mesh.vertices.min(axis=0)
+    cell = max(float(np.ptp(mesh.vertices, axis=0).max()), 1e-12) / (2**bits - 1)
+    cells = np.round((mesh.vertices - low) / cell).astype(np.int64)
+    _, first, where = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    corners = where.reshape(-1)[mesh.corners]
     a, b, c = corners.T
-    corners = corners[(a != b) & (b != c) & (c != a)]
-    corners = np.unique(np.sort(corners, axis=1), axis=0, return_index=True)[1]
-    kept = where.reshape(-1)[triangles[1]]
-    a, b, c = kept.T
-    kept = kept[(a != b) & (b != c) & (c != a)][np.sort(corners)]
-    return vertices[first], kept, True
+    whole = np.flatnonzero((a != b) & (b != c) & (c != a))
+    _, once = np.unique(np.sort(corners[whole], axis=1), axis=0, return_index=True)
+    kept = whole[np.sort(once)]
+    return Triangles(mesh.vertices[first], corners[kept], mesh.bodies[kept], mesh.colours, True)
 
 
 class Meshes:
@@ -94,18 +110,18 @@ class Meshes:
         """The tables of all that were found, the number of each file, and notes in words."""
         sound = {p: found for p, found in self._found.items() if not isinstance(found, MeshError)}
         notes = []
-        bits, before = 10, sum(len(corners) for _, corners, _ in sound.values())
+        bits, before = 10, sum(len(mesh.corners) for mesh in sound.values())
         total = before
         while total > self._most and bits > 3:
             sound = {path: thinned(found, bits) for path, found in sound.items()}
-            total, bits = sum(len(corners) for _, corners, _ in sound.values()), bits - 1
+            total, bits = sum(len(mesh.corners) for mesh in sound.values()), bits - 1
         if total < before:
             notes.append(f"meshes are drawn with {total:,} of their {before:,} triangles")
         tables = [self._table(found) for found in sound.values()]
         return tables, {path: k for k, path in enumerate(sound)}, notes
 
-    def _table(self, found: Triangles) -> dict[str, Any]:
-        vertices, corners, flat = found
+    def _table(self, mesh: Triangles) -> dict[str, Any]:
+        vertices, corners = mesh.vertices, mesh.corners
         # In the order in which triangles meet them, neighbours stand beside each other.
         order, first = np.unique(corners, return_index=True)
         order = order[np.argsort(first)]
@@ -114,5 +130,9 @@ class Meshes:
         return {
             "vertices": self._block.add(vertices[order], COARSE),
             "triangles": self._block.add_whole(number[corners]),
-            "flat": flat,
+            "flat": mesh.flat,
+            "groups": [
+                {"count": int(np.sum(mesh.bodies == number)), "rgb": colour}
+                for number, colour in enumerate(mesh.colours)
+            ],
         }

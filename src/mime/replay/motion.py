@@ -36,6 +36,10 @@ def _local(frame: Frame, read: Read) -> np.ndarray:
             half = 0.5 * x[2]
             flat = (x[0], x[1], 0.0, np.cos(half), 0.0, 0.0, np.sin(half))
             pose = flat if frame.planar else tuple(x)
+    for value, first, count in ((frame.place, 0, 3), (frame.orient, 3, 4)):
+        x = [] if value is None else [read(value, i) for i in range(count)]
+        if x and np.isfinite(x).all():
+            pose = (*pose[:first], *x, *pose[first + count :])
     T = matrix_of(pose)
     axis = np.asarray(frame.axis, float)
     if frame.turn is not None and np.isfinite(q := read(frame.turn, 0)):

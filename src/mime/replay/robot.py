@@ -37,7 +37,7 @@ def robot_content(tree: KinematicTree, title: str = "") -> tuple[dict[str, Any],
     ]
     scene = {
         "title": title or tree.name,
-        "about": f"{tree.num_joints} joints, {tree.num_links} moving links, {_total(tree):.4g} kg",
+        "about": _about(tree),
         "size": drawing.size_m,
         "frames": [to_data(frame) for frame in drawing.frames],
         "shapes": shapes,
@@ -49,14 +49,25 @@ def robot_content(tree: KinematicTree, title: str = "") -> tuple[dict[str, Any],
     return scene, block
 
 
+def _about(tree: KinematicTree) -> str:
+    root = ", a base that floats" if tree.base == "floating" else ""
+    return f"{tree.num_joints} joints, {tree.num_links} moving links{root}, {_total(tree):.4g} kg"
+
+
 def mass_table(tree: KinematicTree) -> list[list[str]]:
     """Headings, then mass, centre of mass and principal moments of each moving link, in words."""
     rows = [["link", "mass [kg]", "centre of mass [m]", "principal moments [kg·m²]"]]
+    body = tree.root_body
+    if tree.base == "floating":
+        moments = np.linalg.eigvalsh(np.asarray(body.inertia, float))
+        com = np.asarray(body.com, float)
+        root = [tree.root_link_name, f"{float(body.mass):.4g}", _numbers(com), _numbers(moments)]
+        rows.append(root)
     for i, name in enumerate(tree.link_names):
         moments = np.linalg.eigvalsh(np.asarray(tree.inertias[i], float))
         com = np.asarray(tree.coms[i], float)
         rows.append([name, f"{float(tree.masses[i]):.4g}", _numbers(com), _numbers(moments)])
-    return [*rows, ["all moving links", f"{_total(tree):.4g}", "", ""]]
+    return [*rows, ["all that moves", f"{_total(tree):.4g}", "", ""]]
 
 
 def _joint(tree: KinematicTree, j: int) -> dict[str, Any]:
@@ -81,7 +92,8 @@ def _joint(tree: KinematicTree, j: int) -> dict[str, Any]:
 
 
 def _total(tree: KinematicTree) -> float:
-    return float(np.sum(np.asarray(tree.masses, float)))
+    root = float(tree.root_body.mass) if tree.base == "floating" else 0.0
+    return float(np.sum(np.asarray(tree.masses, float))) + root
 
 
 def _numbers(values: np.ndarray) -> str:

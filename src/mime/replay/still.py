@@ -175,10 +175,10 @@ def _faces(shape: Shape) -> list[np.ndarray]:
     """The polygons of a shape, in its own axes."""
     if isinstance(shape, Mesh):
         try:
-            vertices, corners, _ = thinned(read_mesh(shape.path), _MESH_BITS)
+            mesh = thinned(read_mesh(shape.path), _MESH_BITS)
         except MeshError:
             return [] if shape.substitute is None else _placed_substitute(shape)
-        return list(vertices[corners] * np.asarray(shape.stretch))
+        return list(mesh.vertices[mesh.corners] * np.asarray(shape.stretch))
     if isinstance(shape, Solid):
         return _solid_faces(shape)
     if isinstance(shape, Prism):

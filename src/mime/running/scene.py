@@ -55,10 +55,11 @@ def scene(nodes: Mapping[str, Node], wiring: Wiring) -> Drawing:
             drawing = _sized(drawing, mount.size_m / drawing.size_m)
             start = Frame(f"{name}/", f"{owner}/{mount.frame}", mount.pose)
         else:
-            placed = any(frame.follow is not None for frame in drawing.frames) or not beside
+            own = any(_placed_by(frame) is not None for frame in drawing.frames)
+            placed = own or not beside
             shift = 0.0 if placed or drawing.mounts else beside
             start = Frame(f"{name}/", WORLD, (shift, *IDENTITY_POSE[1:]))
-            if not drawing.mounts and not any(frame.follow for frame in drawing.frames):
+            if not drawing.mounts and not own:
                 beside = max(beside, shift) + _GAP * drawing.size_m
         frames.append(start)
         frames += [
@@ -185,13 +186,18 @@ def _homes(
         if not free or edge.target not in drawn or drawn[edge.source].mounts:
             continue
         sources = _Sources(edge.source, nodes, wiring)
-        if any(f.follow and sources.resolved(f.follow) for f in drawn[edge.source].frames):
+        if any(sources.resolved(v) for f in drawn[edge.source].frames if (v := _placed_by(f))):
             continue  # it says itself where it is
         index = _driven_index(edge, nodes)
         for mount in drawn[edge.target].mounts:
             if (mount.field, mount.index) == (edge.target_field, index):
                 homes[edge.source] = edge.target, mount
     return homes
+
+
+def _placed_by(frame: Frame) -> Value | None:
+    """What says where a frame is."""
+    return frame.follow or frame.place
 
 
 def _depth(name: str, homes: Mapping[str, tuple[str, Mount]]) -> int:

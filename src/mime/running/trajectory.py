@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
     drawn: Drawing | None = None
     """What there is to see, of a result that was read from a file."""
 
-    @property
+    @cached_property
     def drawing(self) -> Drawing:
         """What there is to see of the graph: frames that follow recorded fields, and shapes."""
         if self.drawn is not None:
@@ -73,8 +74,9 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the graph, whose edges may hold functions that do not travel."""
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         seen = self.drawn if self.program is None else self.drawing
-        return vars(self) | {"program": None, "drawn": seen}
+        return own | {"program": None, "drawn": seen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -27,7 +27,6 @@ from mime.core.drawing import (
     Solid,
     Value,
 )
-from mime.core.pose import IDENTITY_POSE
 
 LINK = "link:"
 """Before the name of a moving link: its frame, at its joint. Plain names are the file's links."""
@@ -43,11 +42,14 @@ Scale = Callable[[int], ColourScale | None]
 def tree_drawing(
     tree: KinematicTree,
     angles: str = "q",
-    base_pose: Any = IDENTITY_POSE,
+    base: Frame | None = None,
     scale: Scale = lambda joint: None,
 ) -> Drawing:
-    """Frames and shapes of a tree whose coordinates are the numbers of the field `angles`."""
-    frames = [Frame(BASE, pose=_floats(base_pose))]
+    """Frames and shapes of a tree whose coordinates are the numbers of the field `angles`.
+
+    `base`: the frame `BASE`; where the file puts the root, if it is not given.
+    """
+    frames = [base or Frame(BASE, pose=_floats(tree.base_start_pose_world))]
     for i, name in enumerate(tree.link_names):
         parent = tree.parent_idxs[i]
         q = Value(

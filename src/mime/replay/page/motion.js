@@ -100,6 +100,12 @@ export class Motion {
       for (let i = 0; i < count; i++) x.push(this.read(frame.follow, member, sample, part, i));
       p = frame.planar ? [x[0], x[1], 0, Math.cos(x[2] / 2), 0, 0, Math.sin(x[2] / 2)] : x;
     }
+    if (frame.place && this.has(frame.place)) {
+      p = [0, 1, 2].map((i) => this.read(frame.place, member, sample, part, i)).concat(p.slice(3));
+    }
+    if (frame.orient && this.has(frame.orient)) {
+      p = p.slice(0, 3).concat([0, 1, 2, 3].map((i) => this.read(frame.orient, member, sample, part, i)));
+    }
     const T = poseMatrix(p);
     const axis = new Vector3(...(frame.axis || [0, 0, 1]));
     if (frame.turn && this.has(frame.turn)) {

@@ -48,13 +48,20 @@ class Replay {
 
   makeView(block) {
     const place = byId("view");
-    this.renderer = new THREE.WebGLRenderer({ antialias: true, preserveDrawingBuffer: true });
-    this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
-    place.append(this.renderer.domElement);
+    const canvas = document.createElement("canvas");
+    place.append(canvas);
+    try {
+      this.renderer = new THREE.WebGLRenderer({ canvas, antialias: true, preserveDrawingBuffer: true });
+      this.renderer.setPixelRatio(Math.min(devicePixelRatio, 2));
+    } catch (error) {
+      this.renderer = null; // the curves can be seen all the same
+      document.body.classList.add("curves-only");
+      tellFailure(`The scene cannot be drawn, as this browser has no WebGL (${error.message})`);
+    }
     this.world = new THREE.Scene();
     this.camera = new THREE.PerspectiveCamera(40 /* degrees, from top to bottom */, 1, 0.001, 1000);
     this.camera.up.set(0, 0, 1);
-    this.controls = new OrbitControls(this.camera, this.renderer.domElement);
+    this.controls = new OrbitControls(this.camera, canvas);
     this.controls.addEventListener("change", () => (this.dirty = true));
     this.world.add(new THREE.HemisphereLight(0xffffff, 0x667788, 1.6));
     const sun = new THREE.DirectionalLight(0xffffff, 2.0);
@@ -333,14 +340,14 @@ class Replay {
   render() {
     this.dirty = false;
     this.place();
-    this.renderer.render(this.world, this.camera);
+    if (this.renderer) this.renderer.render(this.world, this.camera);
   }
 
   resize() {
     const place = byId("view");
     const width = Math.max(place.clientWidth, 1);
     const height = Math.max(place.clientHeight, 1);
-    this.renderer.setSize(width, height, false);
+    if (this.renderer) this.renderer.setSize(width, height, false);
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();
     this.dirty = true;
@@ -379,6 +386,11 @@ function handle(page) {
   };
 }
 
+function tellFailure(words) {
+  byId("failure").textContent = words;
+  byId("failure").hidden = false;
+}
+
 async function start() {
   const began = performance.now();
   try {
@@ -389,9 +401,7 @@ async function start() {
     window.mimeReplay = handle(page);
     window.mimeReplay.loadSeconds = (performance.now() - began) / 1000;
   } catch (error) {
-    const words = `This page could not be drawn: ${error.message}. It needs WebGL, and a browser of 2023 or later.`;
-    byId("failure").textContent = words;
-    byId("failure").hidden = false;
+    tellFailure(`This page could not be drawn: ${error.message}. It needs a browser of 2023 or later.`);
     throw error;
   }
 }

@@ -47,19 +47,20 @@ export function placeShapes(built, motion, matrices, member, coloured) {
       if (item.stretch) item.object.matrix.multiply(item.stretch);
     }
     if (item.update) item.update(matrices, member);
-    if (item.material && item.shape.scale) paint(item, motion, member, coloured);
+    if (item.materials && item.shape.scale) paint(item, motion, member, coloured);
   }
 }
 
 function paint(item, motion, member, coloured) {
   const scale = item.shape.scale;
   if (!coloured || !motion.has(scale.value)) {
-    item.material.color.copy(item.colour);
+    item.materials.forEach((material, i) => material.color.copy(item.colours[i]));
     return;
   }
   let x = motion.read(scale.value, member);
   if (scale.magnitude) x = Math.abs(x);
-  rampColour((x - scale.low) / (scale.high - scale.low || 1), item.material.color);
+  const part = (x - scale.low) / (scale.high - scale.low || 1);
+  item.materials.forEach((material) => rampColour(part, material.color));
 }
 
 function solidMaterial(rgba, ghost, extra = {}) {
@@ -78,7 +79,8 @@ function solidMaterial(rgba, ghost, extra = {}) {
 
 function solidObject(geometry, shape, ghost, extra) {
   const material = solidMaterial(shape.rgba, ghost, extra);
-  return { object: new THREE.Mesh(geometry, material), material, colour: material.color.clone() };
+  const object = new THREE.Mesh(geometry, material);
+  return { object, materials: [material], colours: [material.color.clone()] };
 }
 
 function lineObject(points, shape, width, dashed) {
@@ -109,7 +111,12 @@ function meshGeometry(mesh, block) {
   geometry.setAttribute("position", new THREE.BufferAttribute(positions, 3));
   geometry.setIndex(new THREE.BufferAttribute(Uint32Array.from(wholeNumbers(block, mesh.triangles)), 1));
   if (!mesh.flat) geometry.computeVertexNormals();
-  geometry.userData.flat = mesh.flat;
+  let start = 0;
+  mesh.groups.forEach((group, i) => {
+    geometry.addGroup(start, 3 * group.count, i);
+    start += 3 * group.count;
+  });
+  geometry.userData = mesh;
   return geometry;
 }
 
@@ -132,7 +139,12 @@ const KINDS = {
     const geometry = meshes[shape.mesh];
     const mirrored = shape.stretch && shape.stretch[0] * shape.stretch[1] * shape.stretch[2] < 0;
     const side = mirrored ? THREE.BackSide : THREE.DoubleSide;
-    const item = solidObject(geometry, shape, ghost, { flatShading: geometry.userData.flat, side });
+    const { flat, groups } = geometry.userData;
+    // The robot's file says one colour for all of it, or leaves it to the mesh's own.
+    const colours = groups.map(({ rgb }) => shape.rgba || (rgb ? [...rgb, 1] : PLAIN));
+    const materials = colours.map((rgba) => solidMaterial(rgba, ghost, { flatShading: flat, side }));
+    const item = { object: new THREE.Mesh(geometry, materials), materials };
+    item.colours = materials.map((material) => material.color.clone());
     if (shape.stretch) item.stretch = new THREE.Matrix4().makeScale(...shape.stretch);
     return item;
   },

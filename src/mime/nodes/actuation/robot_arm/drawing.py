@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from mime.control.kinematics.drawing import LINK, joint_pose, mounts, reach_m, tree_drawing
+from mime.control.kinematics.drawing import BASE, LINK, joint_pose, mounts, reach_m, tree_drawing
 from mime.core.drawing import Arrow, ColourScale, Drawing, Frame, Numbers, Trail, Twist, Value
 from mime.core.pose import IDENTITY_POSE
+from mime.nodes.actuation.robot_arm.floating import ORIENTATION, POSITION
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 TIP = "tool tip"
@@ -31,13 +32,20 @@ def arm_drawing(arm: RobotArmParameters) -> Drawing:
             magnitude=True,
         )
 
-    drawn = tree_drawing(tree, "joint_angles", np.asarray(arm.base_pose_world), torque)
+    if arm.base == "floating":
+        place, orient = Value(POSITION), Value(ORIENTATION)
+        base = Frame(BASE, pose=tree.base_start_pose_world, place=place, orient=orient)
+    else:
+        base = Frame(BASE, pose=tuple(float(x) for x in np.asarray(arm.base_pose_world)))
+    drawn = tree_drawing(tree, "joint_angles", base, torque)
     offset = tuple(float(x) for x in np.asarray(arm.end_effector_offset_in_link))
     tip = Frame(TIP, arm.end_effector_link_name, offset, shown=True)
     shapes = [
         Trail(TIP, rgba=_TIP_RGBA, layer="tool path", what="tool path reached"),
         *_wrench(TIP, IDENTITY_POSE, "end_effector_wrench_world", 0, "on the tool", arm),
     ]
+    if arm.base == "floating":
+        shapes += _wrench(BASE, IDENTITY_POSE, "base_wrench_world", 0, "on the base", arm)
     origins = np.asarray(tree.inertial_origins, float)
     for i, name in enumerate(tree.link_names):
         at = (*(float(x) for x in origins[i]), *IDENTITY_POSE[3:])

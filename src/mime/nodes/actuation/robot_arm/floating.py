@@ -25,7 +25,8 @@ from mime.core.parameters import with_fields
 from mime.core.pose import quat_from_rotation_vector, quat_multiply, quat_normalize, quat_rotate
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import forces
-from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
+from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 POSITION, ORIENTATION, TWIST = (
     "base_position_world_m",

@@ -27,9 +27,10 @@ from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrators, stops
+from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.drawing import arm_drawing
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
-from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
 from mime.nodes.actuation.robot_arm.stability import spring_warnings
 from mime.nodes.control.joint_controllers import goal_monitors

@@ -7,23 +7,22 @@ from types import MappingProxyType
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Float
 
 from mime._text import nearest, quoted
-from mime.control.joint_limits import limit_problems
 from mime.control.kinematics import KinematicTree, parse_robot
 from mime.control.kinematics.editing.checks import base_problems
-from mime.control.kinematics.tree import is_prismatic
-from mime.control.tree_values import tree_problems
-from mime.core.arguments import instance, numbers, text
+from mime.core.arguments import instance, text
 from mime.core.node import Node
-from mime.core.parameters import NamedEntries, known
+from mime.core.parameters import NamedEntries
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import ParameterError, Problem
 from mime.core.spec import effect, option, parameter
+from mime.nodes.actuation.robot_arm import checks
+from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.payload import Payload
+from mime.nodes.actuation.robot_arm.per_joint import by_name, sized
 from mime.nodes.actuation.robot_arm.servo import Servo
 from mime.nodes.actuation.robot_arm.tree_keys import edited
 
@@ -46,10 +45,6 @@ _OF_SPRINGS = {
     "damping_n_m_s": ("joint_stiffness_damping_n_m_s", "N·m·s/rad"),
     "inserted_inertia_kg_m2": ("inserted_inertia_kg_m2", "kg·m²"),
 }
-
-
-HIGHER_ORDER = ("midpoint", "gauss4", "rk4")
-"""Integrators that evaluate the accelerations more than once in a step; see `integrators`."""
 
 
 class RobotArmParameters(Node):
@@ -181,8 +176,8 @@ class RobotArmParameters(Node):
 
         def per_joint(label: str, value: Any, default: Any = 0.0) -> Any:
             if isinstance(value, Mapping):
-                value = _by_name(label, value, tree.joint_names, default, found)
-            return _sized(label, value, (tree.num_joints,), found)
+                value = by_name(label, value, tree.joint_names, default, found)
+            return sized(label, value, (tree.num_joints,), found)
 
         if text("end_effector_link_name", end_effector_link_name) not in tree.frame_names:
             message = (
@@ -207,12 +202,12 @@ class RobotArmParameters(Node):
                 if np.ndim(value) == 0 and not isinstance(value, Mapping):
                     return value * np.ones(tree.num_joints)
                 if isinstance(value, Mapping):
-                    value = _by_name(label, value, tree.joint_names, default, own)
-                return _sized(label, value, (tree.num_joints,), own)
+                    value = by_name(label, value, tree.joint_names, default, own)
+                return sized(label, value, (tree.num_joints,), own)
 
             servo = servo.of_joints(tree, of_servo)
             found += [problem.inside("servo") for problem in own]
-        limits = _sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
+        limits = sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
         rotor = per_joint("rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia)
         gear = per_joint("gear_ratio", gear_ratio, tree.gear_ratio)
         friction = per_joint("joint_friction_n_m_s", joint_friction_n_m_s, tree.joint_friction)
@@ -306,111 +301,7 @@ class RobotArmParameters(Node):
         }
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:
-        """Joints outside of their limits, where a step would move them onto these."""
-        Q = given.get("base_orientation_world")
-        if Q is not None and known(Q):
-            norm = np.linalg.norm(np.asarray(Q, float), axis=-1)
-            if np.any(off := np.abs(norm - 1) > 1e-6):
-                message = f"must be a unit quaternion, got length {norm[off].flat[0]:.6g}"
-                yield Problem(("base_orientation_world",), message)
-        q = given.get("joint_angles")
-        if q is not None and self.num_joints and self.joint_limits != "spring":
-            yield from limit_problems(self.tree, q, ("joint_angles",))
+        yield from checks.state_problems(self, given)
 
     def value_problems(self) -> Iterator[Problem]:
-        for label in ("base_pose_world", "end_effector_offset_in_link"):
-            pose = getattr(self, label)
-            if known(pose) and abs((norm := np.linalg.norm(np.asarray(pose)[3:])) - 1) > 1e-6:
-                message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
-                yield Problem((label,), message)
-        standing = known(self.base_pose_world) and np.array_equal(
-            self.base_pose_world, IDENTITY_POSE
-        )
-        if self.base == "floating" and not standing:
-            message = "is that of a fixed base: one that floats has its pose in the state"
-            hint = "Give base_position_world_m and base_orientation_world as initial_state"
-            yield Problem(("base_pose_world",), message, hint)
-        tree = self.tree
-        lower, upper = np.asarray(tree.joint_limits).T if known(tree.joint_limits) else (0, 0)
-        if np.any(lower > upper):
-            joint = tree.joint_names[int(np.argmax(lower > upper))]
-            message = f"puts the lower limit of joint {joint!r} above its upper one"
-            yield Problem(("joint_limit_override",), message)
-        yield from (problem.inside("tree") for problem in tree_problems(tree))
-        yield from base_problems(tree, self.base)
-        if self.integrator in HIGHER_ORDER and self.coulomb_friction_n_m is not None:
-            message = f"must be None with integrator {self.integrator!r}: a joint that sticks is"
-            message += " found over the default's step"
-            hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
-            yield Problem(("coulomb_friction_n_m",), message, hint)
-        if self.integrator in HIGHER_ORDER and self.servo is not None:
-            message = f"does not go with integrator {self.integrator!r}: a servo is taken over the"
-            message += " whole step of the default"
-            yield Problem(("servo",), message, "Take 'implicit', or a JointPDNode for the torque")
-        yield from self._spring_problems()
-
-    def _spring_problems(self) -> Iterator[Problem]:
-        tree, model = self.tree, self.joint_model
-        if not self.elastic_joints:
-            for label in ("joint_stiffness_damping_n_m_s", "inserted_inertia_kg_m2"):
-                if getattr(self, label) is not None:
-                    message = "needs joint_stiffness_n_m_per_rad as well: all joints are rigid"
-                    yield Problem((label,), message)
-            return
-        if (self.inserted_inertia_kg_m2 is not None) != (model == "inserted_body"):
-            got = f"{self.inserted_inertia_kg_m2} with {model!r}"
-            message = f"belongs to joint_model='inserted_body', which needs it; got {got}"
-            yield Problem(("inserted_inertia_kg_m2",), message)
-        armature = tree.armature
-        for j in self.elastic_joints:
-            joint = tree.joint_names[j]
-            if known(armature) and not float(armature[j]) > 0:
-                yield Problem(
-                    ("rotor_inertia_kg_m2",),
-                    f"must be > 0 at elastic joint {joint!r}, and gear_ratio not 0: the rotor is "
-                    f"what the spring holds; got gear² · inertia = {float(armature[j]):g} kg·m²",
-                )
-            links = [i for i, c in enumerate(tree.coordinate_idxs) if c == j]
-            if model == "inserted_body" and (len(links) > 1 or is_prismatic(tree, links[0])):
-                yield Problem(
-                    ("joint_model",),
-                    f"'inserted_body' is not for joint {joint!r}: it slides, or other joints mimic "
-                    f"it",
-                    "Use joint_model 'sea', which takes any joint",
-                )
-        if model == "inserted_body" and self.joint_limits == "spring":
-            message = "'spring' goes with joint_model='sea' only"
-            yield Problem(("joint_limits",), message, "Use 'stop' or 'clip'")
-
-
-def _by_name(
-    label: str,
-    value: Mapping[str, Any],
-    joint_names: tuple[str, ...],
-    default: Any,
-    found: list[Problem],
-) -> Any:
-    """(N,) from a mapping of joint names."""
-    array = np.array(np.broadcast_to(np.asarray(default, float), (len(joint_names),)))
-    for joint, entry in value.items():
-        if joint in joint_names:
-            array[joint_names.index(joint)] = entry
-        else:
-            message = f"names no joint {joint!r}{nearest(joint, joint_names)}"
-            found.append(Problem((label,), message, f"Its joints are {quoted(joint_names)}"))
-    return array
-
-
-def _sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem]) -> Any:
-    """A parameter given by the user, at the shape that the robot asks for; None stays None."""
-    if value is None or isinstance(value, jax.Array):
-        return value
-    array = np.asarray(numbers(label, value), dtype=float)
-    may_be_infinite = "limit" in label or label == "joint_stiffness_n_m_per_rad"
-    if array.shape != shape:
-        found.append(Problem((label,), f"must have shape {shape}, got {array.shape}"))
-    elif np.any(np.isnan(array)) or not (may_be_infinite or np.all(np.isfinite(array))):
-        found.append(Problem((label,), f"must be finite, got {array}"))
-    else:
-        return array
-    return None
+        yield from checks.value_problems(self)

@@ -22,8 +22,9 @@ import numpy as np
 from mime.control.postures import mass_matrices
 from mime.core.parameters import known
 from mime.core.problem import StabilityWarning
+from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.elastic import rigid_joints, without_rotors
-from mime.nodes.actuation.robot_arm.parameters import HIGHER_ORDER, RobotArmParameters
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 _GROWTH = 1e-5
 """Of an amplitude in a step, 1 % a second at 1 ms. Less is no reason to warn, or rounding: a joint

@@ -167,7 +167,8 @@ MISTAKES = {
         ["run", "motor.toml", "--out", "/proc/here"],
         "cannot write to /proc/here",
     ),
-    "unknown node": (["show", "MotorNod"], "no node type 'MotorNod' (did you mean 'MotorNode'?)"),
+    "unknown name": (["show", "MotorNod"], "called 'MotorNod' (did you mean 'MotorNode'?)"),
+    "unknown scenario": (["show", "motr_step"], "called 'motr_step' (did you mean 'motor_step'?)"),
     "no result": (["plot", "none.nc"], "none.nc: no such file"),
     "not a result": (["plot", "motor.toml"], "motor.toml: not a trajectory of MIME"),
     "picture of what": (
@@ -312,6 +313,43 @@ def test_completion_knows_the_commands(cli, shell):
     assert "geared_motor_voltage" in out
 
 
+def test_bash_offers_names_of_scenarios_nodes_motors_and_robots(cli, tmp_path):
+    (tmp_path / "mime.bash").write_text(cli("completion", "bash")[1])
+    (tmp_path / "motor_of_mine.toml").touch()
+    asked = ["ru", "run mot", "show maxon_re4", "show MotorN", "show desk", "list mo", "run --res"]
+    offered = """
+    source ./mime.bash
+    while read -ra typed; do
+      COMP_WORDS=(mime "${typed[@]}"); COMP_CWORD=${#typed[@]}; COMPREPLY=()
+      _mime_names; echo "${COMPREPLY[*]}"
+    done
+    """
+    typed = "\n".join(asked) + "\n"
+    run = subprocess.run(
+        ["bash", "-c", offered], input=typed, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert run.stdout.splitlines() == [
+        "run",
+        "motor_step motor_of_mine.toml",
+        "maxon_re40_148877",
+        "MotorNode",
+        "desktop_arm_6axis desktop_arm_elastic",
+        "models motors",
+        "--resume",
+    ]
+
+
+def test_a_motor_and_a_scenario_are_shown(cli):
+    code, out, _ = cli("show", "maxon_re40_148877")
+    assert code == 0
+    assert re.search(r"no_load_speed_rpm +7590 +rpm", out)
+    assert re.search(r"damping_n_m_s +5.2044e-06 +N·m·s/rad +b, viscous damping", out)
+    code, out, _ = cli("show", "motor_step")
+    assert code == 0
+    assert "  step -> motor.commanded_voltage\n" in out
+    assert "rise time: rise_time of motor.rotor_angular_velocity" in out
+
+
 def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):
     """It passes its own test: tests/packaging/test_wheel.py runs that."""
     assert cli("new-node", "TorsionSpring", "--out", "mine")[0] == 0
@@ -386,7 +424,7 @@ def test_a_demo_goes_on_when_a_scenario_fails_and_says_which(cli, tmp_path, monk
     assert out.endswith("failed: wild\n")
     page = (tmp_path / "demo" / "index.html").read_text()
     assert '<h2 id="wild">wild</h2><p>failed: rotor.' in page
-        assert '<a href="#wild">wild</a></td><td><span class=outside>failed</span>' in page
+    assert '<a href="#wild">wild</a></td><td><span class=outside>failed</span>' in page
     assert 'href="tame/report.html"' in page
 
 

@@ -1,5 +1,7 @@
 """The `mime` command: finds the subcommand, and tells what went wrong without a traceback."""
 
+import contextlib
+import io
 import os
 import sys
 import warnings
@@ -64,9 +66,17 @@ def version() -> int:
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Print a completion script: `mime completion bash > ~/.bash_completion.d/mime`.
 
+    It knows the names of commands, options, scenarios, nodes, motors and robots.
+
     :param shell: your shell
     """
-    return _dispatch(["--tyro-print-completion", shell])
+    from mime.commands.completion import with_names
+
+    script = io.StringIO()
+    with contextlib.redirect_stdout(script), contextlib.suppress(SystemExit):
+        _dispatch(["--tyro-print-completion", shell])
+    print(with_names(shell, script.getvalue()), end="")
+    return OK
 
 
 def _commands() -> dict[str, Callable[..., Any]]:

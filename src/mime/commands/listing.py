@@ -6,13 +6,11 @@ import tyro
 
 from mime.commands import OK
 
+What = Literal["all", "nodes", "assemblies", "scenarios", "models", "motors", "benchmarks"]
+
 
 def list_(
-    what: Annotated[
-        Literal["all", "nodes", "assemblies", "scenarios", "models", "motors", "benchmarks"],
-        tyro.conf.Positional,
-        tyro.conf.arg(help="which list"),
-    ] = "all",
+    what: Annotated[What, tyro.conf.Positional, tyro.conf.arg(help="which list")] = "all",
 ) -> int:
     """List node types, assemblies, bundled scenarios, robots, motors and benchmarks."""
     from rich.table import Table

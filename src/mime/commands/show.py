@@ -1,10 +1,11 @@
-"""`mime show NODE`: what a node or an assembly takes and gives; `mime show MODEL`: a robot."""
+"""`mime show NAME`: what a node or an assembly takes and gives; a robot, a motor, a scenario."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from mime._text import brief, nearest
 from mime.commands import OK, UserMistakeError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def show(
     node: Annotated[
         str,
         tyro.conf.Positional,
-        tyro.conf.arg(metavar="NAME", help="see `mime list`; or a robot's file"),
+        tyro.conf.arg(metavar="NAME", help="see `mime list`; or a file: robot, scenario"),
     ],
     markdown: Annotated[bool, tyro.conf.arg(help="as a page of the documentation")] = False,
     on_problem: Annotated[
@@ -29,11 +30,12 @@ def show(
         tuple[str, ...], tyro.conf.arg(metavar="DIR", help="folders of a robot's packages")
     ] = (),
 ) -> int:
-    """Show a node type (parameters, inputs, fluxes, state, equations), or a robot and its joints.
+    """Show a node type (parameters, inputs, fluxes, state, equations), robot, motor or scenario.
 
-    A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run.
+    A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run. A motor is
+    one of the catalogue. A scenario is a bundled one, or a file that ends in .toml.
     """
-    if _show_model(node, on_problem, search_path):
+    if _show_model(node, on_problem, search_path) or _show_motor(node) or _show_scenario(node):
         return OK
     from mime.reporting import node_sheet
     from mime.reporting.summary import wide_console
@@ -46,7 +48,12 @@ def show(
     try:
         cls = find_type(node)
     except ValueError as error:
-        raise UserMistakeError(str(error)) from error
+        known = shown_names()
+        if node in known["node"]:  # of another package, and it does not load
+            raise UserMistakeError(str(error)) from error
+        near = nearest(node, [name for names in known.values() for name in names])
+        words = f"there is no {', '.join(known)} called {brief(node, 60)}{near}"
+        raise UserMistakeError(f"{words}. `mime list` has all names") from error
     sheet = node_sheet.node_sheet(cls)
     if markdown:
         print(node_sheet.markdown(sheet))
@@ -85,6 +92,81 @@ def _show_model(name: str, on_problem: str, search_path: tuple[str, ...]) -> boo
     if robot is not None:
         show_model.show_described(name, robot)
     return robot is not None
+
+
+def shown_names() -> dict[str, list[str]]:
+    """All that can be shown by name; robots of `robot_descriptions` are too many to be listed."""
+    from mime.commands.show_model import bundled_models
+    from mime.nodes.actuation.motor.catalogue import CATALOGUE
+    from mime.scenarios.assemblies import assembly_names
+    from mime.scenarios.bundled import bundled_scenarios
+    from mime.scenarios.node_types import own_types, plugged_types
+
+    return {
+        "node": [*own_types(), *plugged_types()],
+        "assembly": assembly_names(),
+        "model": list(bundled_models()),
+        "motor": list(CATALOGUE),
+        "scenario": list(bundled_scenarios()),
+    }
+
+
+def _show_motor(name: str) -> bool:
+    """True when the name is that of a motor of the catalogue, which is shown."""
+    from mime.nodes.actuation.motor.catalogue import CATALOGUE
+
+    if name not in CATALOGUE:
+        return False
+    from mime.nodes.actuation.motor.node import MotorNode
+    from mime.reporting.node_sheet import SheetTable
+    from mime.reporting.numbers import number
+    from mime.reporting.summary import wide_console
+    from mime.reporting.tables import PARAMETERS, parameter_rows
+
+    sheet = CATALOGUE[name]
+    console = wide_console()
+    console.print(_heading(name, sheet.source), soft_wrap=True)
+    rows = [(figure, number(value), unit) for figure, (value, unit) in sheet.figures().items()]
+    console.print()
+    console.print(_drawn(SheetTable("as its maker prints it", ("name", "value", "unit"), rows)))
+    for words in sheet.contradictions():
+        console.print(f"  {words}", soft_wrap=True)
+    node = MotorNode.from_datasheet("motor", 1e-4, sheet, on_contradiction="ignore")
+    console.print()
+    console.print(_drawn(SheetTable("as a MotorNode", PARAMETERS, parameter_rows(node))))
+    code = f'MotorNode.from_datasheet("motor", 1e-4, CATALOGUE["{name}"])'
+    console.print("\nfrom mime.nodes.actuation.motor.catalogue import CATALOGUE", soft_wrap=True)
+    console.print(code, soft_wrap=True)
+    return True
+
+
+def _show_scenario(name: str) -> bool:
+    """True when the name is that of a scenario, which is shown: its graph, inputs and figures."""
+    from mime.scenarios.bundled import bundled_scenarios, find_scenario
+
+    if name not in bundled_scenarios() and not name.lower().endswith(".toml"):
+        return False
+    from mime.reporting.graph_picture import graph_text
+    from mime.reporting.summary import wide_console
+    from mime.scenarios.scenario import load_scenario
+
+    scenario = load_scenario(find_scenario(name))
+    console = wide_console()
+    console.print(_heading(scenario.name, scenario.title), soft_wrap=True)
+    console.print(f"{scenario.tables.description}\n", soft_wrap=True)
+    console.print(graph_text(scenario), soft_wrap=True)
+    plots = [plot.title for plot in scenario.tables.plots.values() if plot.title]
+    merits = [
+        f"{merit.name}: {merit.kind} of {merit.field}"
+        for merit in scenario.tables.figures_of_merit.values()
+    ]
+    for title, lines in (("plots", plots), ("figures of merit", merits)):
+        if lines:
+            console.print(f"\n{title}", style="bold")
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True)
+    console.print(f"\nmime run {name}", soft_wrap=True)
+    return True
 
 
 def _heading(name: str, summary: str) -> "Text":

@@ -1,14 +1,17 @@
 """Progress for a person: a bar with steps per second and time left; chunks of a good length."""
 
+import importlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from mime.core.arguments import wrong
 
 _SECONDS_PER_CHUNK = 0.2
 _SECONDS_BEFORE_THE_BAR = 0.5
+_SECONDS_BETWEEN_LINES = 2.0
 
 Progress = bool | Callable[[int, int], None]
 """Show a bar, or not, or call a function with the steps done and the steps in all."""
@@ -51,43 +54,148 @@ class Pace:
 
 @contextmanager
 def progress_bar(total: int, done: int, wanted: Progress) -> Iterator[Callable[[int], None]]:
-    """A function that shows how many steps are done. Quiet off a terminal and in short runs."""
+    """A function that shows how many steps are done. Short runs are quiet."""
     if callable(wanted):
         tell = wanted
         yield lambda done: tell(done, total)
         return
-    began, before = time.monotonic(), done
-    shown: list[Any] = []
+    clock = _Clock(total, done)
+    shown: list[_Bar] = []
 
     def show(done: int) -> None:
-        if wanted and not shown and time.monotonic() - began > _SECONDS_BEFORE_THE_BAR:
-            shown.append(_start(total))
-        if shown and shown[0] is not None:
-            bar, task = shown[0]
-            rate = (done - before) / (time.monotonic() - began)
-            bar.update(task, completed=done, rate=f"{rate:,.0f} steps/s")
+        clock.done = done
+        if wanted and not shown and clock.elapsed > _SECONDS_BEFORE_THE_BAR:
+            shown.append(_bar(clock))
+        for bar in shown:
+            bar.update()
 
     try:
         yield show
     finally:
-        if shown and shown[0] is not None:
-            shown[0][0].stop()
+        for bar in shown:
+            bar.stop()
 
 
-def _start(total: int) -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+class _Clock:
+    """How far a run is, how fast, and how long it will take."""
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    def __init__(self, total: int, done: int):
+        self.total, self.done, self._before = total, done, done
+        self._began = time.monotonic()
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.done / max(self.total, 1)
+
+    @property
+    def rate(self) -> float:
+        """Steps per second."""
+        return (self.done - self._before) / max(self.elapsed, 1e-9)
+
+    def words(self) -> str:
+        """`40 %, 123,000 steps/s, 12 s left`"""
+        left = (self.total - self.done) / self.rate if self.rate > 0 else float("inf")
+        time_left = "" if left == float("inf") else f", {_duration(left)} left"
+        return f"{self.percent:.0f} %, {self.rate:,.0f} steps/s{time_left}"
+
+
+def _duration(seconds: float) -> str:
+    """`12 s`, `3 min 20 s`, `2 h 5 min`"""
+    whole = max(round(seconds), 0)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class _Bar(Protocol):
+    def update(self) -> None:
+        """Show how far the run is now."""
+
+    def stop(self) -> None:
+        """Show no more."""
+
+
+def _bar(clock: _Clock) -> _Bar:
+    """A bar in a notebook or on a terminal; in a file or a pipe, lines."""
+    if (display := _notebook_display()) is not None:
+        return _InNotebook(clock, display)
+    # A program without a console has no stderr.
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    return _OnTerminal(clock) if on_terminal else _AsLines(clock)
+
+
+def _notebook_display() -> Any:
+    """IPython's way to show things, where a kernel listens; None elsewhere."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if getattr(shell, "kernel", None) is None:
         return None
-    bar = Progress(
-        TextColumn("{task.percentage:3.0f} %"),
-        BarColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=console,
-    )
-    task = bar.add_task("run", total=total, rate="")
-    bar.start()
-    return bar, task
+    return importlib.import_module("IPython.display")
+
+
+class _AsLines:
+    """A line at each tenth of the run, and not more often than every two seconds."""
+
+    def __init__(self, clock: _Clock):
+        self._clock, self._last, self._tenth = clock, float("-inf"), 0
+
+    def update(self) -> None:
+        clock, tenth = self._clock, int(self._clock.percent // 10)
+        early = clock.elapsed - max(self._last, 0.0) < _SECONDS_BETWEEN_LINES
+        if early or (tenth == self._tenth and self._last > 0):
+            return
+        self._last, self._tenth = clock.elapsed, tenth
+        if sys.stderr is not None:
+            print(clock.words(), file=sys.stderr, flush=True)
+
+    def stop(self) -> None:
+        pass
+
+
+class _InNotebook:
+    """A bar under the cell; it goes when the run has ended."""
+
+    def __init__(self, clock: _Clock, display: Any):
+        self._clock, self._display = clock, display
+        self._handle = display.display(display.HTML(self._html()), display_id=True)
+
+    def _html(self) -> str:
+        clock = self._clock
+        bar = f'<progress value="{clock.done}" max="{clock.total}"></progress>'
+        return f"{bar} {clock.words()}"
+
+    def update(self) -> None:
+        self._handle.update(self._display.HTML(self._html()))
+
+    def stop(self) -> None:
+        self._handle.update(self._display.HTML(""))
+
+
+class _OnTerminal:
+    def __init__(self, clock: _Clock):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._clock = clock
+        self._bar = Progress(
+            TextColumn("{task.percentage:3.0f} %"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._bar.add_task("run", total=clock.total, rate="")
+        self._bar.start()
+
+    def update(self) -> None:
+        clock = self._clock
+        self._bar.update(self._task, completed=clock.done, rate=f"{clock.rate:,.0f} steps/s")
+
+    def stop(self) -> None:
+        self._bar.stop()

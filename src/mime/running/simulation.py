@@ -60,8 +60,9 @@ class Simulation(Program):
         record, every    fields to record (default: fluxes and observable states), at every k-th
                          step
         initial_state    overrides `{node: {field: value}}`, or the `final_state` of an earlier run
-        progress         show a bar on a terminal when the run takes longer than a moment, or call
-                         a function `(steps done, steps in all)` after every chunk
+        progress         show how far it is when the run takes longer than a moment (a bar on a
+                         terminal and in a notebook, lines elsewhere), or call a function
+                         `(steps done, steps in all)` after every chunk
         checkpoint       file to keep the run's progress in, at least every `checkpoint_seconds`
         resume           go on from that file; the result is the undisturbed run's, bit for bit
         watch            look after every step whether joints and motors keep their limits; what

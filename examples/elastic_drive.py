@@ -44,4 +44,4 @@ print(f"speed {link['rotor_velocity'][on][-1]:.4f} rad/s, in closed form {speed:
 print(f"largest current {np.abs(run['motor']['current']).max():.2f} A")
 print(f"largest deflection {np.degrees(np.abs(link['deflection']).max()):.2f}°")
 fields = ["motor.current", "link.rotor_velocity", "link.deflection"]
-run.plot(fields).savefig("elastic_drive.png")
+run.plot(*fields).savefig("elastic_drive.png")

@@ -61,5 +61,5 @@ speed, expected = run["rotor"]["rotor_angular_velocity"][-1], 12 * 0.05 / (0.05*
 print(f"largest tracking error {np.degrees(error):.4f}°")
 print(f"rotor speed at the end {speed:.4f} rad/s, in closed form {expected:.4f} rad/s")
 fields = ["arm.joint_angles", "arm.joint_torques_actual", "rotor.rotor_angular_velocity"]
-run.plot(fields).savefig("rotor_on_arm.png")
+run.plot(*fields).savefig("rotor_on_arm.png")
 run.save("rotor_on_arm.nc")

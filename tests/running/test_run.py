@@ -345,6 +345,6 @@ class TestTrajectory:
         assert list(tmp_path.iterdir()) == [path]
 
     def test_a_plot_has_units_on_both_axes(self, run):
-        figure = run.plot(["rotor.angle"])
+        figure = run.plot("rotor.angle")
         assert figure.axes[0].get_ylabel() == "angle\n[rad]"
         assert figure.axes[-1].get_xlabel() == "time [s]"

@@ -130,7 +130,7 @@ def draw_readings(
     if readings.shape[1] != 7:
         raise ValueError(
             f"draw_readings: ranges.reading has {readings.shape[1]} sensors, expected the 7 of "
-            "the mouse. Draw others with trajectory.plot(['ranges.reading'])"
+            "the mouse. Draw others with trajectory.plot('ranges.reading')"
         )
     if axes is None:
         return _whole_and_race(run, draw_readings, len(SENSOR_ROWS), 7.5)

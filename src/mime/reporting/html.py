@@ -16,6 +16,7 @@ STYLE = """
   :root { --ink: #e4e4e4; --paper: #17191c; --dim: #a0a0a0; --rule: #3a3d42 }
   :root { --code: #22252a; --link: #8ab4f8; --good: #7ccf95; --bad: #ff8a80 }
   img.plot { filter: invert(.9) hue-rotate(180deg) }
+  img.picture { filter: brightness(.85) }
 }
 * { box-sizing: border-box }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper) }

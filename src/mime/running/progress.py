@@ -63,7 +63,7 @@ def progress_bar(total: int, done: int, wanted: Progress) -> Iterator[Callable[[
     shown: list[_Bar] = []
 
     def show(done: int) -> None:
-        clock.done = done
+        clock.reached(done)
         if wanted and not shown and clock.elapsed > _SECONDS_BEFORE_THE_BAR:
             shown.append(_bar(clock))
         for bar in shown:
@@ -80,8 +80,17 @@ class _Clock:
     """How far a run is, how fast, and how long it will take."""
 
     def __init__(self, total: int, done: int):
-        self.total, self.done, self._before = total, done, done
+        self.total, self.done = total, done
         self._began = time.monotonic()
+        self._first: tuple[int, float] | None = None
+
+    def reached(self, done: int) -> None:
+        """So many steps are done. Before the first of them a program was compiled: its time is no
+        measure of the others'.
+        """
+        self.done = done
+        if self._first is None:
+            self._first = done, time.monotonic()
 
     @property
     def elapsed(self) -> float:
@@ -93,14 +102,17 @@ class _Clock:
 
     @property
     def rate(self) -> float:
-        """Steps per second."""
-        return (self.done - self._before) / max(self.elapsed, 1e-9)
+        """Steps per second; 0 until that is known."""
+        if self._first is None or self.done == self._first[0]:
+            return 0.0
+        return (self.done - self._first[0]) / max(time.monotonic() - self._first[1], 1e-9)
 
     def words(self) -> str:
         """`40 %, 123,000 steps/s, 12 s left`"""
-        left = (self.total - self.done) / self.rate if self.rate > 0 else float("inf")
-        time_left = "" if left == float("inf") else f", {_duration(left)} left"
-        return f"{self.percent:.0f} %, {self.rate:,.0f} steps/s{time_left}"
+        if not self.rate:
+            return f"{self.percent:.0f} %"
+        left = _duration((self.total - self.done) / self.rate)
+        return f"{self.percent:.0f} %, {self.rate:,.0f} steps/s, {left} left"
 
 
 def _duration(seconds: float) -> str:

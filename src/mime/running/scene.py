@@ -27,12 +27,14 @@ from mime.core.drawing import (
 from mime.core.node import Node
 from mime.core.pose import IDENTITY_POSE
 from mime.core.wiring import Edge, Wiring
+from mime.running.precision import in_own_precision
 
 _WANTED_RGBA = (0.15, 0.35, 0.85, 1.0)
 _GAP = 1.5
 """From one node to its neighbour, in sizes."""
 
 
+@in_own_precision
 def scene(nodes: Mapping[str, Node], wiring: Wiring) -> Drawing:
     """What there is to see of a graph."""
     drawings = {name: _sound_drawing(node) for name, node in nodes.items()}

@@ -101,11 +101,16 @@ class _Clock:
         return 100.0 * self.done / max(self.total, 1)
 
     @property
+    def running(self) -> float:
+        """Seconds since the first steps were done."""
+        return 0.0 if self._first is None else time.monotonic() - self._first[1]
+
+    @property
     def rate(self) -> float:
         """Steps per second; 0 until that is known."""
         if self._first is None or self.done == self._first[0]:
             return 0.0
-        return (self.done - self._first[0]) / max(time.monotonic() - self._first[1], 1e-9)
+        return (self.done - self._first[0]) / max(self.running, 1e-9)
 
     def words(self) -> str:
         """`40 %, 123,000 steps/s, 12 s left`"""
@@ -152,17 +157,19 @@ def _notebook_display() -> Any:
 
 
 class _AsLines:
-    """A line at each tenth of the run, and not more often than every two seconds."""
+    """A line at each tenth of the run, and not more often than every two seconds.
+
+    Nothing of a run that takes less, however long its program took to compile.
+    """
 
     def __init__(self, clock: _Clock):
-        self._clock, self._last, self._tenth = clock, float("-inf"), 0
+        self._clock, self._last, self._tenth = clock, 0.0, -1
 
     def update(self) -> None:
         clock, tenth = self._clock, int(self._clock.percent // 10)
-        early = clock.elapsed - max(self._last, 0.0) < _SECONDS_BETWEEN_LINES
-        if early or (tenth == self._tenth and self._last > 0):
+        if clock.running - self._last < _SECONDS_BETWEEN_LINES or tenth == self._tenth:
             return
-        self._last, self._tenth = clock.elapsed, tenth
+        self._last, self._tenth = clock.running, tenth
         if sys.stderr is not None:
             print(clock.words(), file=sys.stderr, flush=True)
 

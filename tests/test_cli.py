@@ -145,6 +145,7 @@ def test_a_run_that_diverges_says_where_and_keeps_what_came_before(cli, tmp_path
     assert files == {".mime-run.json", "result.partial.nc"}
 
 
+NOTHING = "there is no node, assembly, model, motor, scenario called"
 MISTAKES = {
     "no such scenario": (
         ["run", "motr_step"],
@@ -167,8 +168,11 @@ MISTAKES = {
         ["run", "motor.toml", "--out", "/proc/here"],
         "cannot write to /proc/here",
     ),
-    "unknown name": (["show", "MotorNod"], "called 'MotorNod' (did you mean 'MotorNode'?)"),
-    "unknown scenario": (["show", "motr_step"], "called 'motr_step' (did you mean 'motor_step'?)"),
+    "unknown name": (["show", "MotorNod"], f"{NOTHING} 'MotorNod' (did you mean 'MotorNode'?)"),
+    "unknown scenario": (
+        ["show", "motr_step"],
+        f"{NOTHING} 'motr_step' (did you mean 'motor_step'?)",
+    ),
     "no result": (["plot", "none.nc"], "none.nc: no such file"),
     "not a result": (["plot", "motor.toml"], "motor.toml: not a trajectory of MIME"),
     "picture of what": (
@@ -315,8 +319,8 @@ def test_completion_knows_the_commands(cli, shell):
 
 def test_bash_offers_names_of_scenarios_nodes_motors_and_robots(cli, tmp_path):
     (tmp_path / "mime.bash").write_text(cli("completion", "bash")[1])
-    (tmp_path / "motor_of_mine.toml").touch()
-    asked = ["ru", "run mot", "show maxon_re4", "show MotorN", "show desk", "list mo", "run --res"]
+    (tmp_path / "geared_by_me.toml").touch()
+    asked = ["ru", "run gear", "show maxon_re4", "show MotorN", "show desk", "list mo", "run --res"]
     offered = """
     source ./mime.bash
     while read -ra typed; do
@@ -330,7 +334,7 @@ def test_bash_offers_names_of_scenarios_nodes_motors_and_robots(cli, tmp_path):
     )
     assert run.stdout.splitlines() == [
         "run",
-        "motor_step motor_of_mine.toml",
+        "geared_motor_voltage geared_by_me.toml",
         "maxon_re40_148877",
         "MotorNode",
         "desktop_arm_6axis desktop_arm_elastic",
@@ -348,6 +352,17 @@ def test_a_motor_and_a_scenario_are_shown(cli):
     assert code == 0
     assert "  step -> motor.commanded_voltage\n" in out
     assert "rise time: rise_time of motor.rotor_angular_velocity" in out
+
+
+def test_what_a_shell_offers_can_be_shown():
+    from mime.commands.completion import names_by_command
+    from mime.commands.show import shown_names
+
+    known = shown_names()
+    offered = names_by_command()["show"]
+    of_mime = [name for name in known["node"] if name in dir(mime)]
+    kinds = ("model", "motor", "scenario")
+    assert sorted(offered) == sorted([*of_mime, *(name for kind in kinds for name in known[kind])])
 
 
 def test_the_skeleton_of_a_node_is_written_once(cli, tmp_path):

@@ -2,6 +2,8 @@
 
 from typing import get_args
 
+import mime
+
 _WRAPPED = """
 _mime_names() {{
   local cur="${{COMP_WORDS[COMP_CWORD]}}" names=""
@@ -11,7 +13,8 @@ _mime_names() {{
     esac
   fi
   if [[ -n "$names" ]]; then
-    COMPREPLY=($(compgen -W "$names" -- "$cur") $(compgen -f -- "$cur"))
+    COMPREPLY=($(compgen -W "$names" -- "$cur"))
+    [[ "${{COMP_WORDS[1]}}" == list ]] || COMPREPLY+=($(compgen -f -- "$cur"))
   else
     _tyro_mime
   fi
@@ -22,19 +25,22 @@ _CALL = '_tyro_mime "$@"'
 
 
 def names_by_command() -> dict[str, list[str]]:
-    """The names that the first argument of a command can be."""
+    """The names that the first argument of a command can be. A shell may ask when it starts: they
+    are read off tables, and nothing is loaded for them.
+    """
     from mime.commands.listing import What
-    from mime.commands.show import shown_names
+    from mime.models import model_names
+    from mime.nodes.actuation.printed_figures import ROWS
     from mime.scenarios.bundled import bundled_scenarios
 
     scenarios = list(bundled_scenarios())
-    known = shown_names()
+    nodes = [name for name in mime._HOMES if name.endswith("Node") and name != "Node"]
     return {
         "run": scenarios,
         "graph": scenarios,
         "view": scenarios,
         "list": list(get_args(What)),
-        "show": [name for names in known.values() for name in names],
+        "show": [*nodes, *model_names(), *ROWS, *scenarios],
     }
 
 

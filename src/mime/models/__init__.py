@@ -3,8 +3,6 @@
 from importlib import resources
 from pathlib import Path
 
-from mime.core.arguments import text
-
 _FOLDER = Path(str(resources.files(__name__)))
 
 
@@ -15,6 +13,8 @@ def model_names() -> list[str]:
 
 def model_path(name: str) -> Path:
     """Path of a bundled URDF, `model_path("desktop_arm_6axis")`, wherever MIME is installed."""
+    from mime.core.arguments import text
+
     text("name", name)
     known = model_names()
     if name not in known:

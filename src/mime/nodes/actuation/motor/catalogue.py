@@ -1,38 +1,18 @@
 """Real motors, with figures as their makers print them. Each entry names its sheet."""
 
 from mime.nodes.actuation.motor.datasheet import Datasheet
-
-_FAULHABER = "FAULHABER, DC-Micromotors{}, Precious Metal Commutation, Series {} ... SR"
-_MAXON = "maxon motor, {}, graphite brushes, {} W, 48 V winding ({})"
-
-_COLUMNS = """nominal_voltage_v no_load_speed_rpm no_load_current_a stall_torque_n_m r_ohm
-    l_henry kt_n_m_per_a rotor_inertia_kg_m2 mechanical_time_constant_s""".split()  # noqa: SIM905
-_ROWS = {
-    "faulhaber_0816k006sr": (6, 13_500, 8.3e-3, 1.13e-3, 21.2, 217e-6, 4.12e-3, 0.052e-7, 6.5e-3),
-    "faulhaber_1331t006sr": (6, 10_600, 22.0e-3, 11.20e-3, 2.83, 70e-6, 5.35e-3, 0.71e-7, 7e-3),
-    "faulhaber_1331t012sr": (12, 9_900, 10.5e-3, 9.90e-3, 13.7, 310e-6, 11.4e-3, 0.67e-7, 7e-3),
-    "faulhaber_1524t012sr": (12, 9_800, 7e-3, 6.92e-3, 19.8, 420e-6, 11.5e-3, 0.56e-7, 8.3e-3),
-    "faulhaber_1524t024sr": (24, 9_800, 4e-3, 6.91e-3, 79.3, 1670e-6, 23.1e-3, 0.56e-7, 8.3e-3),
-    "maxon_re30_310009": (48, 8_490, 78.6e-3, 1.050, 2.45, 0.513e-3, 53.8e-3, 34.7e-7, 2.94e-3),
-    "maxon_re40_148877": (48, 7_590, 68.6e-3, 2.560, 1.13, 0.330e-3, 60.3e-3, 137e-7, 4.28e-3),
-}
-_SERIES = {"0816": "", "1331": " 3,2 mNm", "1524": " 2,9 mNm"}
-_FRAMES = {
-    "maxon_re30_310009": (19.6, "RE 30 Ø30 mm", 60, 310009),
-    "maxon_re40_148877": (42.4, "RE 40 Ø40 mm", 150, 148877),
-}
-"""Stall current in A, frame, power in W, order number."""
+from mime.nodes.actuation.printed_figures import COLUMNS, FAULHABER, FRAMES, MAXON, ROWS, SERIES
 
 
 def _sheet(name: str) -> Datasheet:
-    figures = dict(zip(_COLUMNS, map(float, _ROWS[name]), strict=True))
-    if name in _FRAMES:
-        current, *words = _FRAMES[name]
-        return Datasheet(**figures, stall_current_a=current, source=_MAXON.format(*words))
+    figures = dict(zip(COLUMNS, map(float, ROWS[name]), strict=True))
+    if name in FRAMES:
+        current, *words = FRAMES[name]
+        return Datasheet(**figures, stall_current_a=current, source=MAXON.format(*words))
     series = name[10:14]
-    source = _FAULHABER.format(_SERIES[series], series)
+    source = FAULHABER.format(SERIES[series], series)
     return Datasheet(**figures, reference_temperature_c=22.0, source=source)
 
 
-CATALOGUE = {name: _sheet(name) for name in _ROWS}
+CATALOGUE = {name: _sheet(name) for name in ROWS}
 """`MotorNode.from_datasheet("wheel", 1e-4, CATALOGUE["faulhaber_1524t012sr"])`"""

@@ -34,7 +34,7 @@ def names_by_command() -> dict[str, list[str]]:
     from mime.scenarios.bundled import bundled_scenarios
 
     scenarios = list(bundled_scenarios())
-    nodes = [name for name in mime._HOMES if name.endswith("Node") and name != "Node"]
+    nodes = [name for name in dir(mime) if name.endswith("Node") and name != "Node"]
     return {
         "run": scenarios,
         "graph": scenarios,

@@ -27,8 +27,6 @@ STEP_S, DURATION_S = 2e-4, 0.4
 STIFFNESSES = (1e1, 1e2, 1e3, 1e4, 1e5)
 DAMPING_S = 0.05
 """kd / kp: an error falls as exp(-20 t/s) where the gains outweigh the arm."""
-NO_LIMIT_N_M = 1e9
-"""More than any of these servos gives."""
 GRAVITY = (0.0, 0.0, -9.80665)
 PAGE = Path(__file__).parent.parent / "docs" / "servo_gains.md"
 
@@ -133,7 +131,7 @@ def ours(robot: Robot, all_gains: Sequence[Gains], step_s: float, every: int = 1
             "arm.servo.kp": np.array([[g.kp] * n for g in all_gains]),
             "arm.servo.kd": np.array([[g.kd] * n for g in all_gains]),
             "arm.servo.torque_limits_n_m": np.array(
-                [limits if g.limited else np.full(n, NO_LIMIT_N_M) for g in all_gains]
+                [limits if g.limited else np.full(n, np.inf) for g in all_gains]
             ),
         },
         initial_state={"arm": {"joint_angles": start}},

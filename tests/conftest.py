@@ -35,7 +35,7 @@ def pytest_configure(config):
 
 OPTIMISED = {
     "mime.native": {
-        *("documentation", "elementary", "test_scenarios.py", "test_blocks.py"),
+        *("elementary", "test_scenarios.py", "test_blocks.py"),
         *("test_machine.py", "test_random_programs.py"),
     },
     "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},

@@ -98,6 +98,8 @@ def test_plots_and_robot_have_one_time(runs, chromium):
             key.inner_text() for key in page.locator("#curves .key").all()
         }
         before = pixels(page)
+        told = page.locator(".u-legend .u-series").first.inner_text()
+        assert f"{run.time[0]:.3f} s" in told  # legends begin where the page does
         over = page.locator(".u-over").first
         box = over.bounding_box()
         y = box["y"] + 0.5 * box["height"]

@@ -47,6 +47,7 @@ class ParameterSpec:
     at_least: float | None
     at_most: float | None
     doc: str
+    may_be_infinite: bool = False
 
     def expected(self) -> str:
         """The allowed range in words: `> 0 kg·m²`."""
@@ -55,9 +56,10 @@ class ParameterSpec:
         return f"{words or 'finite'} {self.unit}".strip()
 
     def allows(self, value: np.ndarray) -> bool:
-        """True when every component is a finite number in the range."""
+        """True when every component is a number in the range, and finite unless that may not be."""
+        numbers = ~np.isnan(value) if self.may_be_infinite else np.isfinite(value)
         return bool(
-            np.all(np.isfinite(value))
+            np.all(numbers)
             and (self.above is None or np.all(value > self.above))
             and (self.at_least is None or np.all(value >= self.at_least))
             and (self.at_most is None or np.all(value <= self.at_most))
@@ -72,15 +74,17 @@ def parameter(
     at_most: float | None = None,
     shape: tuple[int, ...] | None = (),
     folds: bool = False,
+    may_be_infinite: bool = False,
     doc: str = "",
     **dataclass_options: Any,
 ) -> Any:
     """Declare a physical parameter: a differentiable leaf with its unit, range and meaning.
 
     `shape=None` accepts any shape. With `folds=True` the value stays a NumPy array: a constant of
-    the compiled program, until someone varies it. Other options are those of `dataclasses.field`.
+    the compiled program, until someone varies it. Only a limit `may_be_infinite`. Other
+    options are those of `dataclasses.field`.
     """
-    spec = ParameterSpec(unit, shape, above, at_least, at_most, doc)
+    spec = ParameterSpec(unit, shape, above, at_least, at_most, doc, may_be_infinite)
     converter = _to_constant if folds else _to_variable
     return eqx.field(converter=converter, metadata={"parameter": spec}, **dataclass_options)
 

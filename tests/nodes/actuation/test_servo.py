@@ -391,3 +391,17 @@ def test_the_step_that_the_warning_names_is_where_a_joint_begins_to_shake(tree):
 
     assert grows(1.01 * longest)
     assert not grows(0.99 * longest)
+
+
+def test_members_of_a_batch_may_have_no_limit(run):
+    """An infinite limit is one of a batch's values as it is one of a servo's; NaN is none."""
+    inputs = {"arm": {"desired_joint_angles": GOAL}}
+    limits = np.array([[5.0, 1.0, 0.5], [np.inf] * 3])
+    batch = run.compiled.run_batch(
+        steps=20, inputs=inputs, parameters={"arm.servo.torque_limits_n_m": limits}
+    )
+    torques = np.abs(batch["arm"]["servo_torques"]).max(axis=1)
+    assert np.all(torques[0] <= limits[0])
+    assert np.any(torques[1] > limits[0])
+    with pytest.raises(ValueError, match="torque_limits_n_m"):
+        run.compiled.with_parameters({"arm.servo.torque_limits_n_m": [np.nan] * 3})

@@ -65,10 +65,10 @@ export class Plots {
       ],
       cursor: { drag: { x: false, y: false, setScale: false }, y: false, bind: still() },
       legend: { live: true, isolate: false },
+      hooks: { draw: [(u) => this.follow(u)] }, // places are known only then
     };
     item.u = new uPlot(options, this.data(item.plot), item.inside);
     this.handle(item.u);
-    this.follow(item.u);
   }
 
   data(plot) {

@@ -36,23 +36,21 @@ class Servo(Effect):
     kp: Any = parameter("N·m/rad", shape=None, at_least=0.0, folds=True, doc="per error")
     kd: Any = parameter("N·m·s/rad", shape=None, at_least=0.0, folds=True, doc="per its rate")
     torque_limits_n_m: Any = parameter(
-        "N·m", shape=None, above=0.0, folds=True, default=None, doc="default: the URDF's effort"
-    )
+        "N·m", shape=None, above=0.0, folds=True, may_be_infinite=True, default=None,
+        doc="default: the URDF's effort",
+    )  # fmt: skip
     velocity_limits_rad_per_s: Any = parameter(
-        "rad/s", shape=None, above=0.0, folds=True, default=None, doc="default: the URDF's velocity"
-    )
+        "rad/s", shape=None, above=0.0, folds=True, may_be_infinite=True, default=None,
+        doc="default: the URDF's velocity",
+    )  # fmt: skip
     gravity_compensation: bool = option(default=True)
     limit_torque: bool = option(default=True)
     limit_speed: bool = option(default=True)
 
     def problems(self) -> Iterator[Problem]:
-        """A mapping waits for the arm, which knows the joints; a limit may be infinite."""
+        """A mapping waits for the arm, which knows the joints."""
         for problem in super().problems():
-            name = problem.place[0]
-            value: Any = getattr(self, name, None)
-            are_numbers = isinstance(value, np.ndarray) and value.dtype.kind == "f"
-            infinite = name in _LIMITS and are_numbers and np.all(value > 0)
-            if not isinstance(value, Mapping) and not infinite:
+            if not isinstance(getattr(self, problem.place[0], None), Mapping):
                 yield problem
 
     def of_joints(self, tree: KinematicTree, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":

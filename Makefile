@@ -77,7 +77,7 @@ bench-quick: .venv-bench/.peers  ## a part, compared with the recorded ratios; f
 
 docs: .venv/.tests  ## the documentation as a site, in site/
 	$(BIN)/python tools/guide_pages.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir site
+	$(BIN)/python tools/website
 
 contest: .venv/.runtime  ## 100 mice in 100 mazes; writes docs/mouse_contest.md
 	$(BIN)/python benchmarks/mouse_contest.py

@@ -1,17 +1,20 @@
 """The site builds, has a page for every node and public name, and needs no network."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
-from website.build import build
-from website.check import problems
-from website.formulas import FormulaError, with_mathml
-from website.links import address_of
-from website.navigation import NavigationError, expanded
-from website.reference import public_names, undocumented
 
 import mime
 from every_node import every_node_type
+from mime.scenarios.bundled import bundled_scenarios
+from website.build import build
+from website.check import problems
+from website.formulas import FormulaError, with_mathml
+from website.gallery import lines_that_make_it
+from website.links import address_of
+from website.navigation import NavigationError, expanded
+from website.reference import public_names, undocumented
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +57,46 @@ def test_reports_and_guides_are_in_the_navigation(site):
             address = f"{folder}/{source.stem}.html"
             section = (site / address).read_text(encoding="utf-8")
             assert f'href="{address}"' in page or f'href="{source.stem}.html"' in section
+
+
+@pytest.mark.slow
+def test_the_first_page_shows_every_scenario_with_the_lines_that_make_it(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    for name, file in bundled_scenarios().items():
+        assert f'src="images/gallery/{name}.png"' in page
+        assert f"mime run {name}" in page
+        whole = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        made = tomllib.loads(lines_that_make_it(Path(file).read_text(encoding="utf-8")))
+        left_out = {"title", "description", "plots", "figures_of_merit"}
+        assert made == {key: value for key, value in whole.items() if key not in left_out}
+
+
+@pytest.mark.slow
+def test_a_how_to_leads_to_its_notebook(site):
+    for source in (ROOT / "docs" / "howto").glob("*.md"):
+        page = (site / "howto" / f"{source.stem}.html").read_text(encoding="utf-8")
+        assert f'href="{source.stem}.ipynb"' in page
+        assert (site / "howto" / f"{source.stem}.ipynb").exists()
+
+
+@pytest.mark.slow
+def test_mkdocs_reads_the_same_sources(site, tmp_path):
+    """Of one page with a formula, a table and code; Zensical has built all of them."""
+    from mkdocs.commands.build import build as build_by_mkdocs
+    from mkdocs.config import load_config
+
+    pages = [{"Motor": "algorithm_guide/nodes/motor.md"}]
+    settings = load_config(str(site.parent / "mkdocs.yml"), site_dir=str(tmp_path), nav=pages)
+    docs = tmp_path / "docs"
+    for file in ("algorithm_guide/nodes/motor.md", "site.css", "iframe-worker.js"):
+        (docs / file).parent.mkdir(parents=True, exist_ok=True)
+        (docs / file).write_bytes((site.parent / "docs" / file).read_bytes())
+    settings.docs_dir, settings.site_dir = str(docs), str(tmp_path / "site")
+    build_by_mkdocs(settings)
+    name = "algorithm_guide/nodes/motor.html"
+    theirs, ours = ((folder / name).read_text("utf-8") for folder in (tmp_path / "site", site))
+    for tag in ("<math", "<table", "<pre", "<h2"):
+        assert theirs.count(tag) == ours.count(tag) > 0, tag
 
 
 def test_every_public_name_and_method_has_a_docstring():

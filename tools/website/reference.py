@@ -66,7 +66,8 @@ def undocumented() -> list[str]:
     """Public names, and their methods, that have no docstring, nor had one to begin with."""
     missing = [path for path, thing in public_names().items() if not thing.docstring]
     for thing, path in _things():
-        methods = [m.name for m in thing.members.values() if m.is_function and m.is_public]
+        names = [name for name in thing.members if not name.startswith("_")]
+        methods = [name for name in names if thing.members[name].is_function]
         missing += [f"{path}.{name}" for name in methods if not _says(thing, name)]
     return missing
 
@@ -123,6 +124,8 @@ def _section(thing: griffe.Object, path: str) -> list[str]:
         lines += [f"[Parameters, inputs, fluxes and state](../reference/{name}.md).", ""]
     if thing.is_function:
         lines += _signature(thing)
+    elif thing.is_class and "__init__" in thing.members:
+        lines += _signature(thing.members["__init__"], name)
     lines += [*as_markdown(_text(thing)), ""]
     if thing.is_attribute:
         return [*lines, *_block(f"{name} = {thing.value}")]
@@ -222,16 +225,17 @@ def _declared(field: griffe.Object) -> tuple[str, str, str]:
     return str(unit), default if len(default) <= 40 else "…", str(meaning)
 
 
-def _signature(function: griffe.Object) -> list[str]:
-    """`def name(...) -> ...`, on one line where it fits."""
-    parts = list(_parameters(function))
+def _signature(function: griffe.Object, of_class: str = "") -> list[str]:
+    """`name(...) -> ...`, on one line where it fits; of a class, what makes one."""
+    name = of_class or function.name
+    parts = [part for part in _parameters(function) if not (of_class and part == "self")]
     start = "".join(
         f"@{label}\n" for label in ("classmethod", "staticmethod") if label in function.labels
     )
-    end = f") -> {function.returns}" if function.returns else ")"
-    line = f"{function.name}({', '.join(parts)}{end}"
+    end = f") -> {function.returns}" if function.returns and not of_class else ")"
+    line = f"{name}({', '.join(parts)}{end}"
     if len(line) > _WIDE:
-        line = "\n    ".join([f"{function.name}(", *(f"{part}," for part in parts)]) + f"\n{end}"
+        line = "\n    ".join([f"{name}(", *(f"{part}," for part in parts)]) + f"\n{end}"
     return _block(f"{start}{line}")
 
 

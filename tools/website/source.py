@@ -8,14 +8,19 @@ from pathlib import Path
 import yaml
 
 from website.formulas import with_mathml
+from website.gallery import MARK, gallery
 from website.links import with_references
 from website.navigation import expanded
 from website.nodes import node_pages
+from website.notebooks import notebook
 from website.reference import reference_pages
 from website.text import CODE, replaced, replaced_in_prose
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+HOWTOS = DOCS / "howto"
+REPLAYS = ROOT / "build" / "replays"
+"""Replays of the bundled scenarios, where they were made (`make docs` does)."""
 SETTINGS = "site.yml"
 SHARED = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md"}
 """Pages of the site that live beside docs/, where those who look for them expect them."""
@@ -27,18 +32,18 @@ def write(folder: Path) -> Path:
     docs = folder / "docs"
     pages = {path: plain(with_references(text, path), path) for path, text in all_pages().items()}
     for path, text in pages.items():
-        file = docs / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        _write(docs / path, text)
     for file in DOCS.rglob("*"):
         if file.is_file() and file.suffix != ".md" and file.name != SETTINGS:
-            copy = docs / file.relative_to(DOCS)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            _copy(file, docs / file.relative_to(DOCS))
+    for file in REPLAYS.glob("*.html"):
+        _copy(file, docs / "replays" / file.name)
+    for file in HOWTOS.glob("*.md"):
+        _write(docs / "howto" / f"{file.stem}.ipynb", notebook(_read(file)))
     settings = yaml.safe_load((DOCS / SETTINGS).read_text(encoding="utf-8"))
     settings["nav"] = expanded(settings["nav"], pages)
     file = folder / "mkdocs.yml"
-    file.write_text(yaml.safe_dump(settings, allow_unicode=True, sort_keys=False), encoding="utf-8")
+    _write(file, yaml.safe_dump(settings, allow_unicode=True, sort_keys=False))
     return file
 
 
@@ -47,6 +52,10 @@ def all_pages() -> dict[str, str]:
     own = {path.relative_to(DOCS).as_posix(): _read(path) for path in sorted(DOCS.rglob("*.md"))}
     # In the site, docs/ is where they are.
     shared = {page: _read(ROOT / file).replace("](docs/", "](") for page, file in SHARED.items()}
+    own["index.md"] = own["index.md"].replace(MARK, gallery(REPLAYS))
+    for path in HOWTOS.glob("*.md"):
+        title, rest = own[page := f"howto/{path.name}"].split("\n", 1)
+        own[page] = f"{title}\n\n[This page as a notebook]({path.stem}.ipynb)\n{rest}"
     return own | shared | node_pages() | reference_pages()
 
 
@@ -70,6 +79,16 @@ def _with_bars(text: str) -> str:
         return f"<code>{code}</code>"
 
     return replaced_in_prose(text, CODE, spelt)
+
+
+def _copy(file: Path, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, copy)
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
 
 
 def _read(path: Path) -> str:

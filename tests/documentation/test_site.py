@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import mime
+from browsers import Opened, browser, wait_for
 from every_node import every_node_type
 from mime.scenarios.bundled import bundled_scenarios
 from website.build import build
@@ -27,6 +28,19 @@ def site(tmp_path_factory):
 @pytest.mark.slow
 def test_no_link_is_dead_no_page_loads_anything_from_elsewhere_and_no_latex_is_left(site):
     assert problems(site) == []
+
+
+@pytest.mark.slow
+def test_the_search_finds_a_name_on_pages_that_were_opened_from_disk(site):
+    results = "[...document.querySelectorAll('*')].map(e => e.shadowRoot?.textContent).join()"
+    with browser() as running, Opened(running, site / "howto" / "sweep.html") as opened:
+        wait_for(opened.page, "document.querySelector('math, .md-search, button') !== null")
+        opened.page.keyboard.press("/")
+        wait_for(opened.page, "[...document.querySelectorAll('*')].some(e => e.shadowRoot)")
+        opened.page.keyboard.type("with_payload", delay=30)
+        wait_for(opened.page, f"({results}).includes('KinematicTree.with_payload')")
+        assert all(url.startswith("file:") for url in opened.asked)
+        assert opened.said == []
 
 
 @pytest.mark.slow

@@ -123,6 +123,7 @@ def test_code_that_names_a_public_name_leads_to_its_reference():
     assert address_of('parse_urdf("arm.urdf")') == "api/kinematics.md#parse_urdf"
     assert address_of("tree.with_payload(...)") == "api/kinematics.md#KinematicTree.with_payload"
     assert address_of("Simulation.run") == "api/graphs.md#Simulation.run"
+    assert address_of("run_batch") == "api/graphs.md#Simulation.run_batch"
     assert address_of("mime.MotorNode") == "reference/MotorNode.md"
     assert address_of("option") is None
     assert address_of("motor.r_ohm") is None

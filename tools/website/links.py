@@ -48,4 +48,8 @@ def address_of(code: str) -> str | None:
     if member and value not in addresses():
         classes = {cls.lower(): cls for cls in addresses() if cls[0].isupper()} | CALLED
         name = f"{classes.get(value, value)}.{member}"
+    if "_" in name and not member and name not in addresses():
+        # A method without its class, where only one has it: `run_batch`.
+        owners = [known for known in addresses() if known.endswith(f".{name}")]
+        name = owners[0] if len(owners) == 1 else name
     return addresses().get(name)

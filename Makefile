@@ -35,8 +35,9 @@ browser:  ## Debian's Chromium for the tests of pages, where it may be installed
 demo: .venv/.runtime  ## run the main job; writes pages, pictures and results to demo_output/
 	$(BIN)/mime demo --out demo_output
 
-picture: demo  ## the README's picture, from the demo
+picture: demo  ## the README's picture, from the demo, and those of the site's gallery
 	cp demo_output/overview.png docs/images/demo_overview.png
+	$(BIN)/python tools/website/gallery.py build/replays --pictures
 
 lint: .venv/.tests
 	$(BIN)/ruff format --check .
@@ -75,9 +76,14 @@ bench: .venv-bench/.peers  ## MIME beside its peers; writes benchmarks/results/ 
 bench-quick: .venv-bench/.peers  ## a part, compared with the recorded ratios; fails if one is worse
 	$(BENCH)/python benchmarks/run.py --quick
 
-docs: .venv/.tests  ## the documentation as a site, in site/
+# Runs every bundled scenario, so only when the code has changed since.
+build/replays/.made: .venv/.tests $(shell find src/mime -name '*.py' -o -name '*.toml' -o -name '*.urdf' -o -name '*.js')
+	$(BIN)/python tools/website/gallery.py build/replays
+	@touch $@
+
+docs: .venv/.tests build/replays/.made  ## the documentation as a site, in site/
 	$(BIN)/python tools/guide_pages.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --site-dir site
+	$(BIN)/python tools/website
 
 contest: .venv/.runtime  ## 100 mice in 100 mazes; writes docs/mouse_contest.md
 	$(BIN)/python benchmarks/mouse_contest.py

@@ -25,9 +25,11 @@ from mime.native.folding import MOST_PROGRAMS, jit_folding, split
 
 if TYPE_CHECKING:  # a field is given a number or an array and holds an array: no one type is both
     Scalar: TypeAlias = Any
+    """`Float[Array, ""]`: a number that a gradient can be taken by, what a parameter holds."""
 else:
     Scalar = Float[Array, ""]
 State = dict[str, Array]
+"""The state of a node: its fields by name."""
 Values = Mapping[str, Any]
 """Inputs or fluxes by name. An input that is absent takes its spec's default."""
 

@@ -16,6 +16,7 @@ CellIndex = Int[ArrayLike, "2"] | Sequence[Any]
 Words = UInt32[Array, " rows"]
 
 UNREACHABLE = -1
+"""The distance of a cell from which no way leads to a goal."""
 
 
 def flood_fill(

@@ -10,7 +10,14 @@ from mime._text import Travels, shortened
 Cell = tuple[int, int]
 """(row, column), from the north-west corner."""
 
-EAST, SOUTH, WEST, NORTH = range(4)
+EAST = 0
+"""The heading along x; headings count clockwise."""
+SOUTH = 1
+"""The heading along y."""
+WEST = 2
+"""The heading against x."""
+NORTH = 3
+"""The heading against y."""
 HEADING_NAMES = ("east", "south", "west", "north")
 STEPS: tuple[Cell, ...] = ((0, 1), (1, 0), (0, -1), (-1, 0))
 """(rows, columns) from a cell to its neighbour, by heading."""

@@ -27,7 +27,9 @@ TIMESTEP_S = 1e-3
 TICK_S = 2e-3
 """Step of sensors and brain."""
 EXPLORE = SpeedProfile(0.5, 0.5, 4.0, 400.0, 0.25)
+"""The speeds of a mouse that looks for the goal."""
 RACE = SpeedProfile(0.6, 2.0, 5.0, 400.0, 0.25)
+"""The speeds of its run along the best way that it has seen."""
 
 
 def build_mouse(

@@ -234,6 +234,7 @@ class MouseBrainNode(Node):
         }
 
     def world(self) -> World:
+        """What it knows of the contest before it starts: sizes, start, goals, its own speeds."""
         rows, cols = self.goals.shape
         start = self.start.astype(jnp.int32)
         place = rows, cols, self.cell_size_m, start[:2], start[2], self.goals > 0.5

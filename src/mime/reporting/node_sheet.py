@@ -196,17 +196,25 @@ def documentation(cls: type) -> dict[str, str]:
         if match := re.match(r"(\w+(?:, \w+)*) {2,}(.+)", line):
             found |= dict.fromkeys(match[1].split(", "), match[2])
     for owner in cls.__mro__:
-        try:
-            body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
-        except (OSError, TypeError, SyntaxError):
-            continue
-        lines = getattr(body, "body", [])
-        for field, below in itertools.pairwise(lines):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                text = below.value if isinstance(below, ast.Expr) else None
-                if isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    words = " ".join(text.value.replace("`", "").split())
-                    found.setdefault(field.target.id, words)
+        found = {**_below_fields(owner), **found}
+    return found
+
+
+@cache
+def _below_fields(owner: type) -> dict[str, str]:
+    """Strings under the fields that a class declares itself."""
+    found: dict[str, str] = {}
+    if not inspect.get_annotations(owner):
+        return found
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return found
+    for field, below in itertools.pairwise(getattr(body, "body", [])):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            text = below.value if isinstance(below, ast.Expr) else None
+            if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                found[field.target.id] = " ".join(text.value.replace("`", "").split())
     return found
 
 

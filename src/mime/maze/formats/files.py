@@ -29,6 +29,7 @@ FORMATS = {
     "maz": _Format((".maz",), parse_maz, format_maz),
     "num": _Format((".num",), parse_num, format_num),
 }
+"""The formats by name: endings of files, and the functions that read and write them."""
 
 
 def read_maze(

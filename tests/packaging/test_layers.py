@@ -20,6 +20,7 @@ STOREYS = [
     {"mouse"},
     {"scenarios"},
     {"reporting"},
+    {"fitting"},
     {"verification"},
     {"commands"},
     {"cli"},

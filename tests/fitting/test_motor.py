@@ -1,0 +1,145 @@
+"""A motor's parameters from logs that MIME did not make: right, or not told."""
+
+import re
+
+import numpy as np
+import pytest
+from fitting.motors import (
+    COLUMNS,
+    NAMES,
+    NOISE,
+    TRUE,
+    UNKNOWNS,
+    bench,
+    clean_motor,
+    motor_log,
+    sticking_motor_log,
+)
+from scipy.optimize import least_squares
+
+import mime
+
+TRUTH = dict(zip(UNKNOWNS, TRUE.values(), strict=True))
+SPEED = {name: field for name, field in COLUMNS.items() if name != "current"}
+PROMPT = {name: mime.Channel(field, delay=0) for name, field in COLUMNS.items()}
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return bench()
+
+
+@pytest.fixture(scope="module")
+def full(simulation):
+    return mime.fit(simulation, motor_log(), COLUMNS, UNKNOWNS, progress=False)
+
+
+def deviations(fit, truth):
+    """How many half-widths of its 95 % interval a value is off."""
+    return {
+        name: abs(fit[name].value - value) / (0.5 * (fit[name].high - fit[name].low))
+        for name, value in truth.items()
+    }
+
+
+def test_volts_speed_and_current_tell_all_five(full):
+    assert full.rank == 7
+    assert full.known == [*UNKNOWNS, "motor.rotor_angular_velocity delay", "motor.current delay"]
+    assert max(deviations(full, TRUTH).values()) < 1.6  # 7 of 7 intervals within 3 sigma
+    for name in UNKNOWNS:
+        assert full[name].high / full[name].low < 1.03
+    assert full.noise["motor.rotor_angular_velocity"][0] == pytest.approx(0.5, rel=0.08)
+    assert full.noise["motor.current"][0] == pytest.approx(0.05, rel=0.08)
+    assert full.step_error < 1e-9  # the exact integrator
+    assert full.starts == (8, 8)
+
+
+def test_the_minimum_and_the_intervals_are_those_of_scipy_on_another_motor(simulation):
+    """The same log, a matrix exponential for a simulator and difference quotients for a gradient."""
+    rows = 301
+    log = motor_log(rows=rows)
+    fit = mime.fit(simulation, log, PROMPT, UNKNOWNS, progress=False)
+    sigma = np.array([fit.noise["motor.rotor_angular_velocity"][0], fit.noise["motor.current"][0]])
+    measured = np.stack([log["speed"], log["current"]], axis=1)[1:]
+
+    def residuals(z):
+        parameters = dict(zip(TRUE, np.exp(z), strict=True))
+        return ((clean_motor(rows, parameters=parameters)[2][1:] - measured) / sigma).ravel()
+
+    start = np.log(list(TRUE.values()))
+    other = least_squares(residuals, start, jac="3-point", xtol=1e-12, ftol=1e-12)
+    spread = np.sqrt(np.diag(np.linalg.inv(other.jac.T @ other.jac)))
+    ours = np.log([fit[name].value for name in UNKNOWNS])
+    # The weak anchor (width 100) and the optimiser's tolerance: a thousandth of a deviation.
+    assert np.all(np.abs(ours - other.x) < 1e-3 * spread)
+    half = [0.5 * np.log(fit[name].high / fit[name].low) for name in UNKNOWNS]
+    np.testing.assert_allclose(half, 1.964 * spread, rtol=2e-3)
+
+
+def test_volts_and_speed_tell_three_combinations_and_no_value(simulation):
+    fit = mime.fit(simulation, motor_log(), SPEED, UNKNOWNS, progress=False)
+    assert fit.rank == 4  # of the motor's five directions three, and the delay
+    assert [fit[name].kind for name in UNKNOWNS] == ["combination"] * 5
+    assert all(fit[name].value is None for name in UNKNOWNS)
+    assert fit.parameters == {}
+    told = str(fit)
+    for name in NAMES:
+        line = next(line for line in told.splitlines() if name in line)
+        assert re.search(r"\d", line.replace(name, "")) is None, line
+    R, L, K, J, b = TRUE.values()
+    truth = {
+        "kt/(J L)": K / (J * L),
+        "(R J + L b)/(J L)": (R * J + L * b) / (J * L),
+        "(R b + kt²)/(J L)": (R * b + K**2) / (J * L),
+    }
+    assert [c.name for c in fit.combinations] == list(truth)
+    for found in fit.combinations:
+        assert not found.is_local
+        assert abs(np.log(found.value / truth[found.name])) < 0.8 * np.log(found.high / found.low)
+    # A simulation keeps the prior where the log is silent, and gives the log all the same.
+    values = {name: float(getattr(fit.simulation.nodes["motor"], name)) for name in NAMES}
+    got = values["kt_n_m_per_a"] / (values["inertia_kg_m2"] * values["l_henry"])
+    assert got == pytest.approx(fit.combinations[0].value, rel=1e-4)
+    assert fit.not_known == UNKNOWNS
+
+
+def test_without_a_prior_there_is_no_simulation(simulation):
+    guesses = {name: mime.Unknown(prior=False) for name in UNKNOWNS}
+    fit = mime.fit(simulation, motor_log(), SPEED, guesses, starts=2, progress=False)
+    with pytest.raises(mime.FitError, match=r"without a prior: motor.r_ohm, motor.l_henry"):
+        _ = fit.simulation
+
+
+@pytest.mark.parametrize("late", [(1.0, 1.0), (0.4, 0.4), (-1.0, 0.0)])
+def test_a_late_clock_is_found_to_a_tenth_of_a_row_and_changes_nothing_else(simulation, full, late):
+    fit = mime.fit(simulation, motor_log(late=late), COLUMNS, UNKNOWNS, progress=False)
+    for field, rows in zip(("rotor_angular_velocity", "current"), late, strict=True):
+        assert fit[f"motor.{field} delay"].value == pytest.approx(1e-3 * rows, abs=1e-4)
+    assert max(deviations(fit, TRUTH).values()) < 1.6
+    for name in UNKNOWNS:  # the noise is the same, its rows are not
+        assert fit[name].value == pytest.approx(full[name].value, rel=0.02)
+
+
+def test_three_of_five_known_beforehand_and_a_late_clock(simulation):
+    """Where a fit without a delay says R +17 % ± 2 % and b -80 %."""
+    known = simulation.with_parameters(
+        {"motor.l_henry": TRUE["L"], "motor.inertia_kg_m2": TRUE["J"]}
+    )
+    names = ["motor.r_ohm", "motor.kt_n_m_per_a", "motor.damping_n_m_s"]
+    fit = mime.fit(known, motor_log(late=(1.0, 0.0)), SPEED, names, starts=2, progress=False)
+    assert fit.known[:3] == names
+    assert max(deviations(fit, {name: TRUTH[name] for name in names}).values()) < 1.6
+    assert fit["motor.rotor_angular_velocity delay"].value == pytest.approx(1e-3, abs=1e-4)
+
+
+def test_a_model_without_the_friction_of_the_log_is_refused_with_the_reason(simulation):
+    fit = mime.fit(simulation, sticking_motor_log(), COLUMNS, UNKNOWNS, progress=False)
+    assert not fit.is_explained
+    told = str(fit)
+    assert told.startswith("The model does not explain the log: no value is told.")
+    assert "Ω" not in told
+    assert "low speed" in told
+    with pytest.raises(mime.FitError, match="does not explain"):
+        _ = fit.simulation
+    with pytest.raises(mime.FitError, match="does not explain"):
+        _ = fit.parameters

@@ -47,12 +47,15 @@ def sampled(A, B, u, times, switch_times, late=0.0, x0=None):
     for k in range(len(u) - 1):
         F, G = _cached(A, B, switch_times[k + 1] - switch_times[k])
         states.append(F @ states[-1] + G @ np.atleast_1d(u[k]))
-    found = np.zeros((len(times), len(A)))
-    for row, t in enumerate(np.asarray(times) - late):
-        k = min(int(np.searchsorted(switch_times, t + 1e-12, side="right")) - 1, len(u) - 1)
-        if k >= 0:
-            F, G = _cached(A, B, t - switch_times[k])
-            found[row] = F @ states[k] + G @ np.atleast_1d(u[k])
+    states, u = np.array(states), np.reshape(u, (len(u), -1))
+    asked = np.asarray(times) - late
+    row = np.searchsorted(switch_times, asked + 1e-12, side="right") - 1
+    found = np.zeros((len(asked), len(A)))
+    after = np.round(asked - switch_times[row], 12)
+    for dt in np.unique(after[row >= 0]):
+        F, G = _cached(A, B, dt)
+        here = (after == dt) & (row >= 0)
+        found[here] = states[row[here]] @ F.T + u[row[here]] @ G.T
     return found
 
 

@@ -41,6 +41,8 @@ def combinations(
         for j, kind in enumerate(kinds)
         if kind in ("combination", "unknown") and coordinates[j].kind == "parameter"
     ]
+    if not loose:
+        return []
     found: list[Combination] = []
     taken: np.ndarray = np.zeros((0, len(loose)))
     for name, unit, value, gradient in _lumped(simulation, coordinates, z):

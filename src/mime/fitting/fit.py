@@ -109,9 +109,11 @@ def _solve(model: Model, count: int, random: np.random.Generator, progress: Prog
     )
     z = np.clip(z, prior.low, prior.high)
     with progress_bar(_ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
-        ends, costs, simulations = levenberg_marquardt(
-            lambda z: model.programs.normal(z, model.data), z, noise, prior, _ROUNDS, tell
-        )
+        ends, costs, simulations = z, np.zeros(1), 0
+        if count > 1:
+            ends, costs, simulations = levenberg_marquardt(
+                lambda z: model.programs.normal(z, model.data), z, noise, prior, _ROUNDS, tell
+            )
         if not np.isfinite(costs).any():
             raise InputError(
                 "the simulation leaves the finite numbers from every start; give start values "

@@ -117,7 +117,8 @@ class Model:
             for e in self.experiments
         ]
         numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
-        return structure, numbers, tuple(shape), self.coordinates, self.fineness
+        unknowns = tuple((c.kind, c.is_log, c.scale, c.key) for c in self.coordinates)
+        return structure, numbers, tuple(shape), unknowns, self.fineness
 
     def finer(self) -> "Model":
         """The same with steps half as long."""

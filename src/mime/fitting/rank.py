@@ -102,7 +102,8 @@ def rank_of(
     """The rank of a whitened Jacobian (with the rows of real priors, without mere anchors)."""
     count, free = jacobian.shape[1], ~at_bound
     widest = np.where(is_log, WIDEST_LOG, WIDEST)
-    _, s, Vt = np.linalg.svd(jacobian[:, free] * widest[free], full_matrices=False)
+    triangle = np.linalg.qr(jacobian[:, free] * widest[free], mode="r")  # the same s and V
+    _, s, Vt = np.linalg.svd(triangle)
     singular, directions = np.zeros(count), np.zeros((count, count))
     singular[: len(s)] = s
     directions[np.ix_(free, np.arange(len(s)))] = Vt.T

@@ -158,10 +158,10 @@ def polish(
         bounds=(prior.low, prior.high),
         method="trf",
         x_scale="jac",
-        ftol=1e-13,
-        xtol=1e-11,
-        gtol=1e-10,
-        max_nfev=100,
+        ftol=1e-11,
+        xtol=1e-9,
+        gtol=1e-9,
+        max_nfev=60,
     )
     return found.x, int(found.nfev)
 

@@ -41,7 +41,7 @@ class Rank:
     @property
     def is_zero(self) -> np.ndarray:
         """Directions of which the log says nothing."""
-        return (self.singular < _ZERO * self.singular.max(initial=0.0)) & self.is_open
+        return (self.singular <= _ZERO * self.singular.max(initial=0.0)) & self.is_open
 
     @property
     def is_open(self) -> np.ndarray:

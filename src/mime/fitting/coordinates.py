@@ -8,7 +8,7 @@ import numpy as np
 from mime._text import nearest, quoted
 from mime.core.address import find
 from mime.core.arguments import instance, mapping, texts
-from mime.core.problem import InputError
+from mime.core.problem import InputError, ParameterError
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.unknown import Coordinate, Unknown
 from mime.running.simulation import Simulation
@@ -54,8 +54,11 @@ def _parameter(simulation: Simulation, address: str, unknown: Unknown) -> Coordi
             f"({quoted(simulation.nodes)}); write 'node.parameter'",
             place=at,
         )
-    simulation.wiring.refuse_derived({node: {rest: None}})
-    leaf = find(simulation.nodes[node], rest)
+    try:
+        simulation.wiring.refuse_derived({node: {rest: None}})
+        leaf = find(simulation.nodes[node], rest)
+    except ParameterError as error:
+        raise InputError(f"unknowns: {address}: {error}", place=at) from None
     value = leaf.of(simulation.nodes[node])
     if value is None or np.shape(value) != ():
         what = "absent" if value is None else f"of shape {np.shape(value)}"

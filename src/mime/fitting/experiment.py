@@ -15,6 +15,7 @@ import numpy as np
 from mime._text import nearest, quoted
 from mime.core.problem import InputError
 from mime.core.program import Program
+from mime.core.signals import as_float_array, declared
 from mime.fitting.channel import Channel, Place, place
 from mime.fitting.log import Log, LogError, read_rows
 from mime.fitting.unknown import Unknown
@@ -58,6 +59,7 @@ class Experiment:
     """One log, ready to be simulated."""
 
     name: str
+    file: str
     period_s: float
     intervals: int
     is_uniform: bool
@@ -89,18 +91,31 @@ class Experiment:
         return found
 
 
-def experiment(program: Program, log: Log, columns: Mapping[str, str | Channel]) -> Experiment:
+def experiment(
+    program: Program,
+    log: Log,
+    columns: Mapping[str, str | Channel],
+    inputs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Experiment:
     """Read a log for a graph; a `LogError` or an `InputError` says what is wrong with it."""
     places = {name: place(program, name, given) for name, given in (log.columns or columns).items()}
-    inputs = [name for name, where in places.items() if where.is_input]
-    sensors = [name for name in places if name not in inputs]
+    logged = [name for name, where in places.items() if where.is_input]
+    sensors = [name for name in places if name not in logged]
     if not sensors:
         raise InputError("columns: no sensor among them: nothing to fit", place=("columns",))
     twice = {w.channel.field for w in places.values()}
     if len(twice) < len(places):
         raise InputError("columns: two columns name the same field", place=("columns",))
-    rows = read_rows(log, inputs, sensors)
-    time, driven = rows.time_s, _driven(places, inputs, rows.columns)
+    rows = read_rows(log, logged, sensors)
+    time, driven = rows.time_s, _driven(places, logged, rows.columns)
+    for node, field, value in declared(inputs, program.wiring.external):
+        held = np.asarray(as_float_array(f"{node}.{field}", value), float)
+        if held.shape != (shape := program.input_specs()[node][field].shape):
+            raise InputError(
+                f"inputs: {node}.{field} has shape {held.shape}, expected {shape}: a constant",
+                place=("inputs", node, field),
+            )
+        driven.setdefault((node, field), np.tile(held, (len(time), *(1,) * held.ndim)))
     period = float(np.median(np.diff(time)))
     values = {name: rows.columns[name] for name in sensors}
     if rows.until:  # the first row's inputs began a period before it
@@ -121,13 +136,15 @@ def experiment(program: Program, log: Log, columns: Mapping[str, str | Channel])
             "the inputs in between are not known. Make two logs of it, the second with "
             "`initial` states that are Unknown"
         )
-        raise LogError(rows.label, words, line, log.time)
+        raise LogError(rows.file, words, line, log.time)
     found = tuple(
-        _sensor(rows.label, name, places[name], positions, values[name]) for name in sensors
+        _sensor(rows.file, name, places[name], positions, values[name]) for name in sensors
     )
     starts = tuple(_start(program, field, value) for field, value in log.initial.items())
     intervals = int(np.ceil(positions[-1] - _JITTER))
-    return Experiment(rows.label, period, intervals, is_uniform, positions, driven, found, starts)
+    return Experiment(
+        rows.label, rows.file, period, intervals, is_uniform, positions, driven, found, starts
+    )
 
 
 def _driven(

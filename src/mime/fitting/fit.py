@@ -50,6 +50,7 @@ def fit(
     columns: Mapping[str, str | Channel],
     unknowns: Mapping[str, Unknown | float | None] | Sequence[str],
     *,
+    inputs: Mapping[str, Mapping[str, Any]] | None = None,
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     progress: Progress = True,
@@ -62,6 +63,7 @@ def fit(
                      input drives the simulation, any other field is a sensor
     unknowns         addresses, `["motor.r_ohm", "motor.gear.ratio"]`, or with bounds and priors
                      `{"motor.r_ohm": Unknown(1.0, between=(0.1, 10.0))}`
+    inputs           `{node: {input: constant}}`, external inputs that no log has
     starts, seed     how many starts are tried at once, and what draws all but the first
     progress         as in `Simulation.run`
 
@@ -79,8 +81,8 @@ def fit(
         raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
     with jax.enable_x64(True):
         double = in_double(simulation)
-        experiments = [experiment(double, log, columns) for log in fitted]
-        held = [experiment(double, log, columns) for log in chosen if log.held_out]
+        experiments = [experiment(double, log, columns, inputs) for log in fitted]
+        held = [experiment(double, log, columns, inputs) for log in chosen if log.held_out]
         _refuse_same_names([*experiments, *held])
         found = coordinates(double, unknowns, experiments)
         model = Model(double, tuple(experiments), found, first_fineness(double, experiments))
@@ -312,7 +314,7 @@ def _refuse_other_units(model: Model) -> None:
             if sensor.field not in gained and not 1 / _FAR < ratio < _FAR:
                 unit = sensor.place.channel.unit or sensor.place.spec.unit
                 raise LogError(
-                    e.name,
+                    e.file,
                     f"is {ratio:.3g} times what the model gives for {sensor.field} at the start "
                     f"values: another unit than {unit}? "
                     "Else give start values that are nearer, or Channel(..., gain=True)",

@@ -77,9 +77,12 @@ class Log:
     @property
     def label(self) -> str:
         """What results and errors call it."""
-        if isinstance(self.source, Mapping):
-            return self.name or "log"
-        return self.name or str(self.source)
+        return self.name or self.file
+
+    @property
+    def file(self) -> str:
+        """Where to look for a row that is wrong."""
+        return self.name or "log" if isinstance(self.source, Mapping) else str(self.source)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Rows:
     """The numbers of a log, in the units of its columns; NaN where a sensor has none."""
 
     label: str
+    file: str
     time_s: np.ndarray
     columns: Mapping[str, np.ndarray]
     lines: np.ndarray
@@ -114,34 +118,34 @@ def read_rows(log: Log, inputs: list[str], sensors: list[str]) -> Rows:
         lines = np.arange(len(found[log.time]))
     else:
         found, lines = _from_csv(log, wanted)
-    label, time = log.label, found.pop(log.time) * _TIME_UNITS[log.time_unit]
+    file, time = log.file, found.pop(log.time) * _TIME_UNITS[log.time_unit]
     if len(time) < _FEWEST_ROWS:
-        raise LogError(label, f"has {len(time)} rows; a fit takes {_FEWEST_ROWS} or more")
-    _check_time(label, log.time, time, lines)
+        raise LogError(file, f"has {len(time)} rows; a fit takes {_FEWEST_ROWS} or more")
+    _check_time(file, log.time, time, lines)
     for name in inputs:
-        _check_finite(label, name, found[name], lines)
+        _check_finite(file, name, found[name], lines)
     for name in sensors:
-        _check_sensor(label, name, found[name], lines)
+        _check_sensor(file, name, found[name], lines)
     until = log.inputs == "until" or (is_result and log.inputs != "from")
-    return Rows(label, time, found, lines, until)
+    return Rows(log.label, file, time, found, lines, until)
 
 
 def _in_memory(log: Log, wanted: list[str]) -> dict[str, np.ndarray]:
     found = {}
     for name in wanted:
         if name not in log.source:
-            _refuse_column(log.label, name, list(map(str, log.source)))
+            _refuse_column(log.file, name, list(map(str, log.source)))
         try:
             found[name] = np.asarray(log.source[name], dtype=float)
         except (TypeError, ValueError):
             words = f"must be numbers, got {brief(log.source[name])}"
-            raise LogError(log.label, words, column=name) from None
+            raise LogError(log.file, words, column=name) from None
         if found[name].ndim != 1 or found[name].shape != found[wanted[0]].shape:
             words = (
                 f"has shape {found[name].shape}, expected one value for each of the "
                 f"{found[wanted[0]].size} rows"
             )
-            raise LogError(log.label, words, column=name)
+            raise LogError(log.file, words, column=name)
     return found
 
 
@@ -155,7 +159,7 @@ def _from_netcdf(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], bo
     except (OSError, ValueError, KeyError) as error:
         words = " ".join(str(error).split())
         raise LogError(str(log.source), f"cannot be read as NetCDF: {words}") from error
-    in_memory = dataclasses.replace(log, source=table, name=log.label)
+    in_memory = dataclasses.replace(log, source=table, name=log.file)
     return _in_memory(in_memory, wanted), kind.startswith("MIME trajectory")
 
 

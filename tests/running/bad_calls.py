@@ -227,6 +227,39 @@ def good_calls():
             lambda **a: simulation.rollout(simulation.init_state(), **a),
             {"inputs": {}, "steps": 2, "record": None, "every": 1, "remat_every": None},
         ),
+        "Channel": (
+            mime.Channel,
+            {"field": "a.b", "unit": "V", "delay": 3, "offset": False, "gain": False, "noise": 1.0},
+        ),
+        "Unknown": (mime.Unknown, {"start": 1.0, "between": (0.5, 2.0), "std": 0.1, "prior": True}),
+        "Log": (
+            mime.Log,
+            {
+                "source": "log.csv",
+                "name": "a",
+                "time": "t",
+                "time_unit": "s",
+                "columns": {},
+                "initial": {},
+                "inputs": "from",
+                "held_out": False,
+            },
+        ),
+        "Log.initial": (lambda value: mime.Log("log.csv", initial={"a.b": value}), {"value": 1.0}),
+        "fit": (
+            mime.fit,
+            {
+                "simulation": simulation,
+                "logs": {"time": np.arange(20.0), "torque": np.ones(20), "angle": np.ones(20)},
+                "columns": {"torque": "rotor.torque", "angle": "rotor.angle"},
+                "unknowns": ["rotor.damping_n_m_s"],
+                "inputs": None,
+                "starts": 1,
+                "seed": 0,
+                "progress": False,
+            },
+        ),
+        "Fit.load": (mime.Fit.load, {"path": "nowhere.json", "simulation": None}),
     }
     run = {
         "inputs": {"rotor": {"torque": 1.0}},

@@ -73,7 +73,7 @@ def fit(
     count = whole("starts", starts, 1, most=10_000)
     random = np.random.default_rng(whole("seed", seed))
     check_progress(progress)
-    mapping("columns", columns, "{'column': 'node.field'}")
+    columns = mapping("columns", columns, "{'column': 'node.field'}")
     given = [logs] if isinstance(logs, Log | str | dict) or hasattr(logs, "__fspath__") else logs
     chosen = [as_log(entry) for entry in several("logs", given)]
     fitted = [log for log in chosen if not log.held_out]
@@ -208,7 +208,7 @@ def _result(simulation: Simulation, solved: _Solved, held: list[Experiment], unk
         estimates,
         tuple(together),
         tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
-        rank.count,
+        rank.count_of([c.kind == "parameter" for c in model.coordinates]),
         {field: (noise[field], units[field]) for field in model.fields},
         tuple(checks(model, residuals, noise, sure, with_delay)),
         held_checks,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mime._files import is_file
-from mime._text import Travels, brief, nearest, quoted
+from mime._text import Travels, brief, nearest, quoted, shortened
 from mime.core.arguments import instance, mapping, text
 from mime.core.arguments import path as path_of
 from mime.fitting.channel import Channel
@@ -33,7 +33,7 @@ class LogError(Travels, ValueError):
         self.file, self.row, self.column = file, row, column
         where = file if row is None else f"{file}:{row}"
         what = "" if column is None else f"column {column!r} "
-        super().__init__(f"{where}: {what}{words}")
+        super().__init__(shortened(f"{where}: {what}{words}"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Log:
             object.__setattr__(self, "source", path_of("source", self.source))
         instance("name", self.name, str)
         text("time", self.time)
-        if self.time_unit not in _TIME_UNITS:
+        if instance("time_unit", self.time_unit, str) not in _TIME_UNITS:
             raise LogError(
                 self.label,
                 f"time_unit must be one of {quoted(_TIME_UNITS)}, got {brief(self.time_unit)}",
@@ -69,7 +69,7 @@ class Log:
         mapping("columns", self.columns, "{'column': 'node.field'}")
         for field, value in mapping("initial", self.initial, "{'node.field': value}").items():
             instance(f"initial[{field!r}]", value, Unknown, int, float, np.number)
-        if self.inputs not in ("", "from", "until"):
+        if instance("inputs", self.inputs, str) not in ("", "from", "until"):
             words = f"inputs must be 'from' or 'until', got {brief(self.inputs)}"
             raise LogError(self.label, words)
         instance("held_out", self.held_out, bool, np.bool_)

@@ -8,6 +8,7 @@ Along a direction that the log leaves open s_i is 0, and every unknown in it is 
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -52,6 +53,13 @@ class Rank:
     def count(self) -> int:
         """How many directions are known."""
         return int(np.count_nonzero(~self.is_open))
+
+    def count_of(self, members: Sequence[bool]) -> int:
+        """How many directions among these unknowns are known, whatever the others are."""
+        chosen = np.asarray(members, bool) & ~self.at_bound
+        across = self.directions[chosen][:, self.is_open]
+        lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
+        return int(np.count_nonzero(chosen) - lost)
 
     @property
     def covariance(self) -> np.ndarray:

@@ -71,7 +71,7 @@ class Fit(Mapping[str, Estimate]):
     combinations: tuple[Combination, ...]
     trade_offs: tuple[tuple[str, str, float], ...]
     rank: int
-    """Directions of the unknowns that the logs determine."""
+    """Directions of the parameters that the logs determine."""
     noise: Mapping[str, tuple[float, str]]
     """Standard deviation and unit of each sensor's noise."""
     checks: tuple[Check, ...]

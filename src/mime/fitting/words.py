@@ -20,8 +20,8 @@ def _lines(fit: "Fit") -> Iterator[str]:
         return
     sensors = len(fit.noise)
     yield (
-        f"{len(fit.known)} of {len(fit)} unknowns known, rank {fit.rank} of {len(fit)}, "
-        f"from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
+        f"{len(fit.known)} of {len(fit)} unknowns known"
+        f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
     )
     names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
     width = max(map(len, names))
@@ -36,6 +36,11 @@ def _lines(fit: "Fit") -> Iterator[str]:
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
     yield from remarks(fit)
+
+
+def _rank(fit: "Fit") -> str:
+    count = len([e for e in fit.estimates if e.quantity == "parameter"])
+    return f"; the parameters have rank {fit.rank} of {count}" if count else ""
 
 
 def verdict(estimate: "Estimate") -> str:
@@ -89,7 +94,8 @@ def remarks(fit: "Fit") -> Iterator[str]:
     for check in fit.held_out:
         yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
     same, count = fit.starts
+    small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
     yield (
         f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
-        f"{fit.timestep:.3g} s; half of that would change {fit.step_error:.1g} of the noise"
+        f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
     )

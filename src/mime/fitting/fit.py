@@ -10,6 +10,7 @@ import numpy as np
 from mime._text import quoted
 from mime.core.arguments import instance, mapping, several, whole
 from mime.core.problem import InputError
+from mime.fitting.advice import advice
 from mime.fitting.channel import Channel
 from mime.fitting.combinations import combinations
 from mime.fitting.coordinates import coordinates
@@ -223,6 +224,7 @@ def _result(simulation: Simulation, solved: _Solved, held: list[Experiment], unk
             for j, c in enumerate(model.coordinates)
             if c.kind == "parameter"
         },
+        advice(model, z, noise, jacobian[real], rank),
         (*_traces(model, residuals, False), *held_traces),
         simulation,
     )

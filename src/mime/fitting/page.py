@@ -20,6 +20,8 @@ def report_page(fit: "Fit") -> str:
         if fit.combinations:
             rows = [[c.name, combined(c), ", ".join(c.unknowns)] for c in fit.combinations]
             parts += ["<h2>Known only together</h2>", table(["", "95 % interval", "of"], rows)]
+        if fit.advice is not None:
+            parts.append(f"<p>{escape(str(fit.advice))}</p>")
         if fit.trade_offs:
             rows = [[a, b, f"{r:.3f}"] for a, b, r in fit.trade_offs]
             parts += ["<h2>Trade-offs</h2>", table(["", "", "correlation"], rows, [2])]

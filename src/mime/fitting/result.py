@@ -12,6 +12,7 @@ import numpy as np
 from mime._files import write_atomically
 from mime._text import Travels, nearest, quoted
 from mime.core.arguments import path as path_of
+from mime.fitting.advice import Advice
 from mime.fitting.combinations import Combination
 from mime.fitting.explanation import Check
 from mime.fitting.rank import Kind
@@ -88,6 +89,8 @@ class Fit(Mapping[str, Estimate]):
     """What steps half as long would change, over the noise."""
     kept: Mapping[str, float]
     """Parameters for a simulation: as found, and near the prior where the logs leave them open."""
+    advice: Advice | None = None
+    """The sensor that would tell most of what is not known, and what it would tell."""
     traces: tuple[Trace, ...] = dataclasses.field(default=(), repr=False)
     model: Simulation | None = dataclasses.field(default=None, repr=False)
 
@@ -206,6 +209,9 @@ class Fit(Mapping[str, Estimate]):
             data["trade_offs"] = tuple((a, b, c) for a, b, c in data["trade_offs"])
             data["noise"] = {field: (s, unit) for field, (s, unit) in data["noise"].items()}
             data["starts"] = tuple(data["starts"])
+            if (found := data["advice"]) is not None:
+                known = tuple((name, half) for name, half in found["known"])
+                data["advice"] = Advice(found["field"], found["noise"], known)
             return Fit(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FitError(f"{file}: not a fit that this version of MIME has saved") from error

@@ -17,6 +17,8 @@ from mime.fitting.model import Model
 
 _LOOSE = 100.0
 _LONGEST_STEP = 2.0
+_SETTLED = 1e-7
+"""A start has arrived when a step gains less than this part of its cost: the best goes on."""
 _RESOLUTION = 1e-9
 """The least noise, over the spread of a signal: what is left of a log without noise."""
 
@@ -94,7 +96,7 @@ def levenberg_marquardt(
         better = there[0] < cost
         z = np.where(better[:, None], ahead, z)
         gain = np.where(better, cost - there[0], 0.0)
-        settled |= (better & (gain < 1e-9 * cost + 1e-9)) | (damping > 1e10)
+        settled |= (better & (gain < _SETTLED * cost + 1e-9)) | (damping > 1e10)
         damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
         sums = tuple(
             np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
@@ -147,7 +149,10 @@ def polish(
     def at(z: np.ndarray) -> Any:
         if z.tobytes() not in kept:
             kept.clear()
-            kept[z.tobytes()] = whitened(model, z, noise, prior)
+            r, J = whitened(model, z, noise, prior)
+            # Q R = [J r]: R has the same JᵀJ, Jᵀr and r·r, in as many rows as there are columns.
+            triangle: Any = np.linalg.qr(np.column_stack([J, r]), mode="r")
+            kept[z.tobytes()] = triangle[:, -1], triangle[:, :-1]
         return kept[z.tobytes()]
 
     inside = np.clip(z, prior.low + 1e-9, prior.high - 1e-9)

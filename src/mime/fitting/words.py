@@ -31,6 +31,8 @@ def _lines(fit: "Fit") -> Iterator[str]:
         yield "known only together:"
         for found in fit.combinations:
             yield f"  {found.name:{width}}  {combined(found)}"
+    if fit.advice is not None:
+        yield f"{fit.advice}"
     for first, second, correlation in fit.trade_offs:
         yield f"trade-off: {first} and {second}, correlation {correlation:.3f}"
     for field, (sigma, unit) in fit.noise.items():

@@ -129,9 +129,11 @@ def _solve(model: Model, count: int, random: np.random.Generator, progress: Prog
             z, noise, more = _settled(model, z, noise, prior, tell)
             simulations += more
             error = _step_error(model, z, noise)
-            if error < _STEP_ERROR or model.fineness >= _FINEST:
+            if error < _STEP_ERROR or 2 * model.fineness > _FINEST:
                 break
-            model = model.finer()
+            # An error of first order falls with the step: go there at once, each stop compiles.
+            times = 2 ** int(np.ceil(np.log2(error / _STEP_ERROR)))
+            model = model.finer(min(max(times, 2), 16, _FINEST // model.fineness))
     return _Solved(model, z, noise, prior, (same, count), simulations, error)
 
 

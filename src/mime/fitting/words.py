@@ -1,6 +1,6 @@
 """A fit in words: no number of what is not known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,11 +33,22 @@ def _lines(fit: "Fit") -> Iterator[str]:
             yield f"  {found.name:{width}}  {combined(found)}"
     if fit.advice is not None:
         yield f"{fit.advice}"
-    for first, second, correlation in fit.trade_offs:
-        yield f"trade-off: {first} and {second}, correlation {correlation:.3f}"
+    for names_together in _together(fit.trade_offs):
+        yield f"trade-off, their errors go together: {', '.join(names_together)}"
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
     yield from remarks(fit)
+
+
+def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
+    """Names that pairs join, directly or through others."""
+    groups: list[list[str]] = []
+    for first, second, _ in pairs:
+        joined = [group for group in groups if first in group or second in group]
+        members = [name for group in joined for name in group]
+        groups = [group for group in groups if group not in joined]
+        groups.append(list(dict.fromkeys([*members, first, second])))
+    return groups
 
 
 def _rank(fit: "Fit") -> str:

@@ -41,6 +41,9 @@ def found():
         def normal(z):
             return model.programs.normal_of_many(z, measured, model.data)
 
+        bare = [[np.tile(clean[at, i], (SEEDS, 1)) for i, at in enumerate(rows)]]
+        squares = model.programs.normal_of_many(z, bare, model.data)
+        exact = {f: np.sqrt(float(squares[f][0][0]) / len(rows[0])) for f in fields}
         for rounds in (12, 6):
             z, _, _ = levenberg_marquardt(normal, z, noise, prior, rounds)
             parts = normal(z)
@@ -50,21 +53,28 @@ def found():
             np.asarray(parts[f][2]) / noise[f][:, None, None] ** 2 for f in fields
         )
         half = 1.963 * np.sqrt(np.einsum("bii->bi", np.linalg.inv(total)))
-        return z - expected, half, {f: noise[f] for f in fields}
+        return z - expected, half, {f: noise[f] for f in fields}, exact
 
 
 def test_every_interval_covers_the_truth_in_95_of_100_logs(found):
-    error, half, _ = found
+    error, half, _, _ = found
     covered = np.mean(np.abs(error) <= half, axis=0)
     allowed = 0.02 * np.sqrt(1000 / SEEDS)  # 2.9 deviations of a count, for each of the seven
     assert np.all(np.abs(covered - 0.95) <= allowed), covered
 
 
 def test_the_spread_over_the_logs_is_the_one_that_is_told_and_nothing_is_biased(found):
-    error, half, noise = found
+    error, half, noise, _ = found
     told = np.mean(half, axis=0) / 1.963
     spread = np.std(error, axis=0)
     np.testing.assert_allclose(spread, told, rtol=4 / np.sqrt(2 * SEEDS))  # 4 sigma of a spread
     assert np.all(np.abs(np.mean(error, axis=0)) < 4 * spread / np.sqrt(SEEDS))
     for sigma, truth in zip(noise.values(), NOISE, strict=True):
         assert np.mean(sigma) == pytest.approx(truth, rel=0.15 / np.sqrt(SEEDS))
+
+
+def test_readings_between_the_steps_are_exact(found):
+    """0.4 rows late, against the matrix exponential: a polynomial of degree 4 and 4 steps a row."""
+    *_, exact = found
+    assert exact["motor.rotor_angular_velocity"] < 1e-7  # of 50 rad/s
+    assert exact["motor.current"] < 1e-12  # one whole row late

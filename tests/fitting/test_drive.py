@@ -1,5 +1,7 @@
 """Motor, gear and spring in one fit: electrical, mechanical and elastic unknowns together."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,7 @@ def log():
 
 
 @pytest.mark.slow
-def test_volts_current_and_two_encoders_tell_motor_gear_spring_and_load(log):
+def test_volts_current_and_two_encoders_tell_motor_gear_spring_and_load(log, tmp_path):
     wrong = {name: 1.25 * value for name, value in TRUTH.items()}
     motor = {n.partition(".")[2]: v for n, v in wrong.items() if n.startswith("motor")}
     joint = {n.partition(".")[2]: v for n, v in wrong.items() if n.startswith("joint")}
@@ -70,3 +72,6 @@ def test_volts_current_and_two_encoders_tell_motor_gear_spring_and_load(log):
         assert abs(estimate.value - truth) < 0.8 * (estimate.high - estimate.low), name
         assert estimate.high / estimate.low < 1.15, name
     assert str(fit).count("trade-off") == 1  # one line for all that go together
+    fit.to_mjcf(tmp_path / "drive.xml")
+    written = (tmp_path / "drive.xml").read_text(encoding="utf-8")
+    assert re.search(r"motor\.r_ohm: ± 0\.00\d+ \(fit, 95 %\)", written)

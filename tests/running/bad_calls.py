@@ -259,6 +259,21 @@ def good_calls():
                 "progress": False,
             },
         ),
+        "design": (
+            mime.design,
+            {
+                "simulation": simulation,
+                "inputs": {"rotor.torque": 1.0},
+                "sensors": {"rotor.nothing": 1.0},
+                "unknowns": ["rotor.damping_n_m_s"],
+                "duration": 0.1,
+                "period": 1e-3,
+                "limits": None,
+                "harmonics": 3,
+                "starts": 1,
+                "seed": 0,
+            },
+        ),
         "Fit.load": (mime.Fit.load, {"path": "nowhere.json", "simulation": None}),
     }
     run = {

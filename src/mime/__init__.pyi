@@ -30,6 +30,15 @@ from mime.core.spec import effect as effect
 from mime.core.spec import option as option
 from mime.core.spec import parameter as parameter
 from mime.core.step import SimulationState as SimulationState
+from mime.fitting.channel import Channel as Channel
+from mime.fitting.design import Design as Design
+from mime.fitting.design import design as design
+from mime.fitting.fit import fit as fit
+from mime.fitting.log import Log as Log
+from mime.fitting.log import LogError as LogError
+from mime.fitting.result import Fit as Fit
+from mime.fitting.result import FitError as FitError
+from mime.fitting.unknown import Unknown as Unknown
 from mime.maze.formats.files import read_maze as read_maze
 from mime.maze.generator import random_maze as random_maze
 from mime.maze.maze import Maze as Maze

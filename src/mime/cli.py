@@ -82,6 +82,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
 def _commands() -> dict[str, Callable[..., Any]]:
     """The subcommands by name. They load here, since `mime --version` needs none of them."""
     from mime.commands.demo import demo
+    from mime.commands.fit import fit
     from mime.commands.graph import graph, plot
     from mime.commands.listing import list_
     from mime.commands.new_node import new_node
@@ -98,6 +99,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "graph": graph,
         "plot": plot,
         "view": view,
+        "fit": fit,
         "demo": demo,
         "verify": verify,
         "new-scenario": new_scenario,

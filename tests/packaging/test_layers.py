@@ -21,6 +21,7 @@ STOREYS = [
     {"scenarios"},
     {"replay"},
     {"reporting"},
+    {"fitting"},
     {"verification"},
     {"commands"},
     {"cli"},

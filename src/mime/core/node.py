@@ -120,6 +120,12 @@ class Node(Parameterised):
         """What there is to see of it: frames that follow its fields, and shapes; override it."""
         return Drawing()
 
+    def lumped_constants(self) -> Mapping[str, tuple[Any, str]]:
+        """Positive combinations of parameters that decide the motion, `{name: (value, unit)}`,
+        simple ones first: what a log can tell where it does not tell the parameters one by one.
+        """
+        return {}
+
     def value_warnings(self) -> Iterator[Warning]:
         """What a user should know of values that are allowed; override it. Skip traced values."""
         yield from ()

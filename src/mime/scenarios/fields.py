@@ -22,9 +22,10 @@ Words = Annotated[str, Field(pattern=TEXT_PATTERN, max_length=1000)]
 _OTHER_UNITS: dict[str, dict[str, float]] = {
     "m": {"mm": 1e3, "µm": 1e6},
     "m/s": {"mm/s": 1e3},
-    "rad": {"deg": 180.0 / math.pi, "mrad": 1e3},
-    "rad/s": {"deg/s": 180.0 / math.pi, "rpm": 30.0 / math.pi},
+    "rad": {"deg": 180.0 / math.pi, "mrad": 1e3, "rev": 0.5 / math.pi},
+    "rad/s": {"deg/s": 180.0 / math.pi, "rpm": 30.0 / math.pi, "rev/s": 0.5 / math.pi},
     "s": {"ms": 1e3},
+    "V": {"mV": 1e3},
     "A": {"mA": 1e3},
     "N·m": {"mN·m": 1e3},
 }

@@ -244,6 +244,20 @@ class ElasticJointNode(Node):
         matrices = [jnp.stack([jnp.stack(row) for row in matrix]) for matrix in (A, B, C)]
         return matrices[0], matrices[1], matrices[2], jnp.zeros((2, 2), k.dtype)
 
+    def lumped_constants(self) -> dict[str, tuple[Any, str]]:
+        """Coefficients of both angles over the torque on the rotor."""
+        J, I = self.reflected_inertia(), self.output_inertia_kg_m2
+        k, v = self.stiffness_n_m_per_rad, self.damping_n_m_s
+        return {
+            "J + I": (J + I, "kg·m²"),
+            "k/I": (k / I, "1/s²"),
+            "v/I": (v / I, "1/s"),
+            "k (J + I)/(J I)": (k * (J + I) / (J * I), "1/s²"),
+            "v (J + I)/(J I)": (v * (J + I) / (J * I), "1/s"),
+            "k/(J I)": (k / (J * I), "1/(kg·m²·s²)"),
+            "v/(J I)": (v / (J * I), "1/(kg·m²·s)"),
+        }
+
     def energy(self, state: State) -> Any:
         """E = J x2'²/2 + I y'²/2 + I_f x1'²/2 + k d²/2 + k3 d⁴/4;  E' = -v x1'² + u x2' + f y'."""
         w2, w1 = state["rotor_velocity"], state["deflection_velocity"]

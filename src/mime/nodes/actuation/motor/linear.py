@@ -73,6 +73,25 @@ def transfer_function(motor: MotorParameters, mode: str | None = None) -> Transf
     return TransferFunction(jnp.stack(numerator), jnp.stack(denominator))
 
 
+def lumped_constants(motor: MotorParameters) -> dict[str, tuple[Any, str]]:
+    """Coefficients of G and of current over voltage, (J s + b) / ((J s + b)(L s + R) + kt ke)."""
+    if _checked(motor, None) != "voltage":
+        return {}
+    J, b, R, L, kt, ke, _, _ = _constants(motor)
+    both = "kt²" if motor.ke_follows_kt else "kt ke"
+    return {
+        "b/J": (b / J, "1/s"),
+        "R/L": (R / L, "1/s"),
+        f"{both}/J": (kt * ke / J, "Ω/s"),
+        "kt/(J L)": (kt / (J * L), "rad/(V·s³)"),
+        "b/(J L)": (b / (J * L), "1/(H·s)"),
+        "(R J + L b)/(J L)": ((R * J + L * b) / (J * L), "1/s"),
+        f"(R b + {both})/(J L)": ((R * b + kt * ke) / (J * L), "1/s²"),
+        f"kt/(R b + {both})": (kt / (R * b + kt * ke), "rad/(V·s)"),
+        f"(R J + L b)/(R b + {both})": ((R * J + L * b) / (R * b + kt * ke), "s"),
+    }
+
+
 def poles(motor: MotorParameters, mode: str | None = None) -> Complex[Array, " n"]:
     """The denominator's roots in 1/s, slow one first. Not differentiable where they are equal."""
     a, *rest = transfer_function(motor, mode).denominator

@@ -252,6 +252,7 @@ class MotorNode(MotorParameters):
     largest_stable_timestep = largest_stable_timestep
     state_space = linear.state_space
     transfer_function = linear.transfer_function
+    lumped_constants = linear.lumped_constants
     poles = linear.poles
     step_response = linear.step_response
     frequency_response = linear.frequency_response

@@ -1,0 +1,139 @@
+"""What a log does tell of unknowns that it does not tell one by one.
+
+First the constants that nodes say decide their motion, such as kt/(J L) of a motor: exact wherever
+they hold. Then products of powers, from the open directions at the solution: true near it only.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime.fitting.rank import WIDEST_LOG, Rank
+from mime.fitting.unknown import Coordinate
+from mime.running.simulation import Simulation
+
+
+@dataclasses.dataclass(frozen=True)
+class Combination:
+    """A function of several unknowns that is known, with its 95 % interval."""
+
+    name: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    unknowns: tuple[str, ...]
+    """Those in it that are not known by themselves."""
+    is_local: bool
+    """A product of powers: true near this solution only."""
+
+
+def combinations(
+    simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarray, rank: Rank
+) -> list[Combination]:
+    """As many independent ones as the log determines, simple ones first."""
+    kinds = rank.kinds()
+    loose = [
+        j
+        for j, kind in enumerate(kinds)
+        if kind in ("combination", "unknown") and coordinates[j].kind == "parameter"
+    ]
+    if not loose:
+        return []
+    found: list[Combination] = []
+    taken: np.ndarray = np.zeros((0, len(loose)))
+    for name, unit, value, gradient in _lumped(simulation, coordinates, z):
+        half, part = rank.half_width(gradient), gradient[loose]
+        grown = np.vstack([taken, part])
+        if half <= WIDEST_LOG and np.linalg.matrix_rank(grown, tol=1e-6) > len(taken):
+            taken = grown
+            names = tuple(coordinates[j].name for j in loose if abs(gradient[j]) > 1e-9)
+            ends = value * np.exp(-half), value * np.exp(half)
+            found.append(Combination(name, unit, value, *ends, names, False))
+    powers = [j for j in loose if coordinates[j].is_log]
+    for exponents in _products(rank, powers):
+        full = np.zeros(len(z))
+        full[powers] = exponents
+        grown = np.vstack([taken, full[loose]])
+        half = rank.half_width(full)
+        if half <= WIDEST_LOG and np.linalg.matrix_rank(grown, tol=1e-3) > len(taken):
+            taken = grown
+            found.append(_product(coordinates, z, full, half))
+    return found
+
+
+def _lumped(
+    simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarray
+) -> list[tuple[str, str, float, np.ndarray]]:
+    """Name, unit, value and gradient of the logarithm of what nodes call their constants."""
+    addresses = [(j, c) for j, c in enumerate(coordinates) if c.kind == "parameter"]
+
+    def constants(z: jax.Array) -> dict[tuple[str, str], jax.Array]:
+        values = {c.key[0]: c.value(z[j]) for j, c in addresses}
+        nodes = simulation.with_parameters(values).nodes
+        alone = len([node for node in nodes.values() if node.lumped_constants()]) == 1
+        return {
+            (name if alone else f"{node.name}: {name}", unit): jnp.log(value)
+            for node in nodes.values()
+            for name, (value, unit) in node.lumped_constants().items()
+        }
+
+    logs, slopes = constants(jnp.asarray(z)), jax.jacfwd(constants)(jnp.asarray(z))
+    return [
+        (name, unit, float(jnp.exp(logs[name, unit])), np.asarray(slopes[name, unit]))
+        for name, unit in logs
+        if np.isfinite(logs[name, unit]) and np.isfinite(slopes[name, unit]).all()
+    ]
+
+
+def _products(rank: Rank, members: list[int]) -> np.ndarray:
+    """Exponents of products that no open direction changes, in reduced form: few in each."""
+    if not members:
+        return np.zeros((0, 0))
+    across = (rank.widest[:, None] * rank.directions)[members][:, rank.is_open]
+    _, s, Vt = np.linalg.svd(across.T, full_matrices=True)
+    count = int(np.count_nonzero(s > 1e-5))
+    return _reduced(Vt[count:])
+
+
+def _reduced(rows: np.ndarray) -> np.ndarray:
+    """The reduced row echelon form: each row has a 1 where the others have 0."""
+    rows = rows.copy()
+    at = 0
+    for column in range(rows.shape[1]):
+        if at == len(rows):
+            break
+        best = at + int(np.argmax(np.abs(rows[at:, column])))
+        if abs(rows[best, column]) < 1e-6:
+            continue
+        rows[[at, best]] = rows[[best, at]]
+        rows[at] /= rows[at, column]
+        for other in range(len(rows)):
+            if other != at:
+                rows[other] -= rows[other, column] * rows[at]
+        at += 1
+    return rows
+
+
+def _product(
+    coordinates: Sequence[Coordinate], z: np.ndarray, exponents: np.ndarray, half: float
+) -> Combination:
+    rounded = np.where(
+        np.abs(exponents - np.round(exponents)) < 1e-3, np.round(exponents), exponents
+    )
+    used = [j for j in range(len(z)) if abs(rounded[j]) > 1e-3]
+    name = " · ".join(_power(coordinates[j].name, rounded[j]) for j in used)
+    unit = "·".join(_power(f"({coordinates[j].unit})", rounded[j]) for j in used)
+    logarithm = float(exponents @ np.where([c.is_log for c in coordinates], z, 0.0))
+    ends = np.exp(logarithm - half), np.exp(logarithm + half)
+    names = tuple(coordinates[j].name for j in used)
+    return Combination(
+        name, unit, float(np.exp(logarithm)), float(ends[0]), float(ends[1]), names, True
+    )
+
+
+def _power(name: str, exponent: float) -> str:
+    return name if exponent == 1 else f"{name}^{exponent:.3g}"

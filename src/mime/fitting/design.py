@@ -1,0 +1,281 @@
+"""`mime.design`: the experiment to run next, by gradient through the simulator.
+
+    maximise  log det F_parameters      F = JᵀJ over the noise, delays and offsets projected out
+    over      u(t) = limit tanh(b_0 + sum a_k sin(2π k t / T) + b_k cos(2π k t / T))
+
+D-optimal: the volume of the intervals, whatever units the parameters have. Limits of other fields
+(amperes, speed) enter as a penalty, and at the end the input shrinks until it keeps them.
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, SupportsFloat, SupportsIndex
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime._files import write_atomically
+from mime.core.arguments import instance, mapping, real, whole
+from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
+from mime.fitting.channel import Channel, place
+from mime.fitting.coordinates import coordinates
+from mime.fitting.experiment import Experiment, experiment
+from mime.fitting.log import Log
+from mime.fitting.model import Model, first_fineness, in_double
+from mime.fitting.rank import Rank, rank_of
+from mime.fitting.solve import prior_of
+from mime.fitting.unknown import Unknown
+from mime.running.simulation import Simulation
+
+_STEEP = 1e3
+"""Weight of the penalty: of an excess of a tenth, ten units of log det."""
+_MOST_STEPS = 150
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlook:
+    """What an input of that length would tell."""
+
+    log_det: float
+    """Of the information on the parameters, in their coordinates."""
+    half: Mapping[str, float]
+    """Half of each parameter's 95 % interval, in its coordinate: relative for positive ones."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Design:
+    """An input to run, what it would tell, and what a step and a chirp as long would."""
+
+    time_s: np.ndarray
+    inputs: Mapping[str, np.ndarray]
+    """By field, in its own unit; each value holds until the next row."""
+    outlook: Outlook
+    others: Mapping[str, Outlook]
+    """`step` and `chirp`, within the same limits."""
+
+    def __str__(self) -> str:
+        names = list(self.outlook.half)
+        width = max(map(len, names))
+        columns = {"design": self.outlook, **self.others}
+        lines = [f"{'':{width}}  " + "".join(f"{title:>12}" for title in columns)]
+        for name in names:
+            cells = "".join(f"{100 * found.half[name]:>10.3g} %" for found in columns.values())
+            lines.append(f"{name:{width}}  {cells}")
+        dets = "".join(f"{found.log_det:>12.2f}" for found in columns.values())
+        return "\n".join([*lines, f"{'log det':{width}}  {dets}"])
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write time and inputs for the rig."""
+        table = np.column_stack([self.time_s, *self.inputs.values()])
+        heading = ",".join(["time", *self.inputs])
+
+        def write(part: Path) -> None:
+            np.savetxt(part, table, "%.9g", ",", header=heading, comments="")
+
+        write_atomically(path_of("path", path), write)
+
+
+def design(
+    simulation: Simulation,
+    inputs: Mapping[str, float],
+    sensors: Mapping[str, float],
+    unknowns: Mapping[str, Unknown | float | None] | Sequence[str],
+    *,
+    duration: SupportsFloat,
+    period: SupportsFloat,
+    limits: Mapping[str, float] | None = None,
+    harmonics: SupportsIndex = 10,
+    starts: SupportsIndex = 4,
+    seed: SupportsIndex = 0,
+) -> Design:
+    """The input within limits that tells most of the unknowns.
+
+    simulation       the graph, with the best values of its parameters so far
+    inputs           `{"motor.commanded_voltage": 12.0}`: what to drive, and its largest value
+    sensors          `{"motor.current": 0.05}`: what will be logged, with its noise, in their units
+    unknowns         as in `fit`
+    duration         seconds of the experiment, and `period` seconds from row to row of its log
+    limits           `{"motor.current": 5.0}`: largest values of other fields
+    harmonics        of 1 / duration: the highest frequency is their number times that
+    starts, seed     how many inputs it starts from, and what draws them
+    """
+    instance("simulation", simulation, Simulation)
+    period_s = real("period", period, "s", above=0)
+    rows = whole("rows", round(real("duration", duration, "s", above=0) / period_s), 20, 1_000_000)
+    most = whole("harmonics", harmonics, 1, rows // 4)
+    count, random = whole("starts", starts, 1, 1000), np.random.default_rng(whole("seed", seed))
+    driven = _positive("inputs", inputs)
+    noise, bounds = _positive("sensors", sensors), _positive("limits", limits)
+    if not driven or not noise:
+        raise InputError("design needs an input to drive and a sensor to log", place=("inputs",))
+    with jax.enable_x64(True):
+        plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s)
+        angles = 2 * np.pi * np.outer(np.arange(most + 1), plan.part)
+        waves = np.concatenate([np.sin(angles[1:]), np.cos(angles)])
+        best = plan.best(waves, count, random)
+        chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
+        step = np.where(plan.part < 0.5, 1.0, -1.0)
+        others = {
+            name: plan.outlook(plan.kept(np.tile(shape, (len(driven), 1)), bounds))
+            for name, shape in (("step", step), ("chirp", chirp))
+        }
+        best = plan.kept(best, bounds)
+        time = period_s * np.arange(rows)
+        by_field = dict(zip(driven, best * np.array([*driven.values()])[:, None], strict=True))
+        return Design(time, by_field, plan.outlook(best), others)
+
+
+def _positive(name: str, given: Any) -> dict[str, float]:
+    found = mapping(name, given, "{'node.field': number}")
+    return {field: real(f"{name}[{field!r}]", value, above=0) for field, value in found.items()}
+
+
+class _Plan:
+    """The experiment with its input left open: shapes of inputs, from -1 to 1, to information."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        driven: Mapping[str, float],
+        noise: Mapping[str, float],
+        limits: Mapping[str, float],
+        unknowns: Any,
+        rows: int,
+        period_s: float,
+    ):
+        self.part = np.arange(rows) / rows
+        self.driven, self.noise, self.limits = driven, noise, limits
+        table = {"time": period_s * np.arange(rows + 1)}
+        table |= {field: np.zeros(rows + 1) for field in driven}
+        table |= {field: np.arange(rows + 1.0) for field in {**noise, **limits}}
+        columns: dict[str, str | Channel] = {field: field for field in {**driven, **noise}}
+        columns |= {field: Channel(field, delay=0) for field in limits if field not in noise}
+        for field in driven:
+            if not place(simulation, field, field).is_input:
+                raise InputError(
+                    f"inputs: {field} is no external input of this graph", place=("inputs", field)
+                )
+        made: Experiment = experiment(simulation, Log(table, name="design"), columns)
+        found = coordinates(simulation, unknowns, [made])
+        self.model = Model(simulation, (made,), found, first_fineness(simulation, [made]))
+        nothing = jax.tree.map(jnp.zeros_like, self.model.data["measured"])
+        self.data = {**self.model.data, "measured": nothing}  # residuals are readings then
+        self.z = prior_of(self.model).centre
+        late = [c.kind == "delay" for c in found]
+        self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
+        self.is_parameter = np.array([c.kind == "parameter" for c in found])
+        self.is_log = np.array([c.is_log for c in found])
+
+    def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
+        """Inputs of every step; shapes has a row for each driven field."""
+        found: dict[str, dict[str, Any]] = {}
+        for shape, (field, largest) in zip(shapes, self.driven.items(), strict=True):
+            where = place(self.model.simulation, field, field)
+            values = jnp.repeat(largest * shape, self.model.fineness)
+            node = found.setdefault(where.node, {})
+            if where.index:
+                size = (len(values), *where.spec.shape)
+                node.setdefault(where.name, jnp.zeros(size))
+                node[where.name] = node[where.name].at[(slice(None), *where.index)].set(values)
+            else:
+                node[where.name] = values
+        return [found]
+
+    def seen(self, shapes: Any) -> tuple[Any, Any]:
+        """Readings and their Jacobian, by field."""
+        data = {**self.data, "inputs": self.inputs(shapes)}
+
+        def twice(z: Any) -> tuple[Any, Any]:
+            readings = self.model.residuals(z, data)
+            return readings, readings
+
+        jacobian, readings = jax.jacfwd(twice, has_aux=True)(jnp.asarray(self.z))
+        return readings, jacobian
+
+    def cost(self, shapes: Any) -> Any:
+        """-log det, and what is beyond the limits."""
+        readings, jacobian = self.seen(shapes)
+        F = sum(jacobian[f].T @ jacobian[f] / sigma**2 for f, sigma in self.noise.items())
+        cost = -jnp.linalg.slogdet(F)[1]
+        if not self.is_parameter.all():
+            rest = np.flatnonzero(~self.is_parameter)
+            cost = cost + jnp.linalg.slogdet(F[np.ix_(rest, rest)])[1]
+        for field, largest in self.limits.items():
+            beyond = jnp.maximum(jnp.abs(readings[field]) / largest - 1.0, 0.0)
+            cost = cost + _STEEP * jnp.max(beyond**2)
+        return cost
+
+    def best(self, waves: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+        """The best of several descents; an `InputError` when no input tells the unknowns apart."""
+        from scipy.optimize import minimize
+
+        size = len(self.driven), len(waves)
+
+        def of(a: Any) -> Any:
+            return self.cost(jnp.tanh(a.reshape(size) @ waves))
+
+        both: Callable[[Any], Any] = jax.jit(jax.value_and_grad(of))
+        ends = []
+        for _ in range(count):
+            start = random.normal(0.0, 1.0 / np.sqrt(len(waves)), size[0] * size[1])
+            self._refuse_open(self.rank(np.tanh(start.reshape(size) @ waves)))
+            ends.append(
+                minimize(
+                    lambda a: tuple(np.asarray(part, float) for part in both(a)),
+                    start,
+                    jac=True,
+                    method="L-BFGS-B",
+                    options={"maxiter": _MOST_STEPS},
+                )
+            )
+        end = min(ends, key=lambda found: found.fun)
+        return np.tanh(end.x.reshape(size) @ waves)
+
+    def rank(self, shapes: np.ndarray) -> Rank:
+        """What that input would tell."""
+        _, jacobian = self._compiled(shapes)
+        J = np.concatenate([np.asarray(jacobian[f]) / s for f, s in self.noise.items()])
+        return rank_of(J, self.is_log, np.zeros(len(self.z), bool), 1.96)
+
+    def outlook(self, shapes: np.ndarray) -> Outlook:
+        """log det and intervals of that input."""
+        rank, names = self.rank(shapes), [c.name for c in self.model.coordinates]
+        covariance = rank.covariance[np.ix_(self.is_parameter, self.is_parameter)]
+        halves = rank.half_widths
+        chosen = np.flatnonzero(self.is_parameter)
+        log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
+        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen})
+
+    def kept(self, shapes: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
+        """The same, smaller where fields would pass their limits."""
+        for _ in range(100):
+            readings, _ = self._compiled(shapes)
+            over = max(
+                (float(np.max(np.abs(readings[f]))) / limit for f, limit in limits.items()),
+                default=0.0,
+            )
+            if over <= 1.0:
+                break
+            shapes = shapes * max(0.5, 0.999 / over)
+        return shapes
+
+    @property
+    def _compiled(self) -> Callable[[Any], Any]:
+        if not hasattr(self, "_program"):
+            self._program = jax.jit(self.seen)
+        return self._program
+
+    def _refuse_open(self, rank: Rank) -> None:
+        names = [c.name for c in self.model.coordinates]
+        parts = np.linalg.norm(rank.directions[:, rank.is_zero], axis=1)
+        open_ = [name for name, part in zip(names, parts, strict=True) if part > 1e-3]
+        if open_:
+            raise InputError(
+                f"no input tells {', '.join(open_)} apart with these sensors; log another field, "
+                "or leave one of them out of the unknowns",
+                place=("unknowns",),
+            )

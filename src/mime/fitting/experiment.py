@@ -1,0 +1,199 @@
+"""A log as the simulation needs it: inputs for every step, and sensors' rows in periods of the log.
+
+    position p_k = (t_k - t_0) / period        interval j is from p = j to j + 1
+
+Inputs are held between rows; a step takes their mean over the step, which is their value where rows
+are a whole number of steps apart.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mime._text import nearest, quoted
+from mime.core.problem import InputError
+from mime.core.program import Program
+from mime.core.signals import as_float_array, declared
+from mime.fitting.channel import Channel, Place, place
+from mime.fitting.log import Log, LogError, read_rows
+from mime.fitting.unknown import Unknown
+from mime.scenarios.fields import Index, picked_shape, split_field
+
+_JITTER = 1e-3
+"""Rows nearer to a whole number of periods than this are there: what printed times leave."""
+_LONGEST_GAP = 10.0
+"""Periods over which the last input is taken to hold."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensor:
+    """The rows of one sensor in one experiment that are compared with the simulation."""
+
+    column: str
+    place: Place
+    positions: np.ndarray
+    measured: np.ndarray
+    """In the unit of the field."""
+
+    @property
+    def field(self) -> str:
+        """What the sensor measures, the same in all experiments."""
+        return self.place.channel.field
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """A field of the state at the first row (or one number of it)."""
+
+    node: str
+    field: str
+    index: Index
+    unit: str
+    value: float | Unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One log, ready to be simulated."""
+
+    name: str
+    file: str
+    period_s: float
+    intervals: int
+    is_uniform: bool
+    """Rows are whole periods apart: inputs change between intervals only."""
+    positions: np.ndarray
+    """Of all rows."""
+    driven: Mapping[tuple[str, str], np.ndarray]
+    """Inputs by node and field, one entry a row, holding until the next row."""
+    sensors: tuple[Sensor, ...]
+    starts: tuple[Start, ...]
+
+    def inputs(self, steps_per_interval: int) -> dict[str, dict[str, np.ndarray]]:
+        """The inputs of every step."""
+        edges = np.arange(self.intervals * steps_per_interval + 1) / steps_per_interval
+        found: dict[str, dict[str, np.ndarray]] = {}
+        for (node, field), rows in self.driven.items():
+            if self.is_uniform:
+                at = np.searchsorted(self.positions, edges[:-1], side="right") - 1
+                found.setdefault(node, {})[field] = rows[at]
+                continue
+            lengths = np.diff(self.positions)
+            shape = (-1, *(1,) * (rows.ndim - 1))
+            area = np.cumsum(rows[:-1] * lengths.reshape(shape), axis=0)
+            area = np.concatenate([np.zeros((1, *rows.shape[1:])), area])
+            flat = area.reshape(len(area), -1)
+            each = [np.interp(edges, self.positions, column) for column in flat.T]
+            means = np.diff(np.stack(each, axis=1), axis=0) * steps_per_interval
+            found.setdefault(node, {})[field] = means.reshape(-1, *rows.shape[1:])
+        return found
+
+
+def experiment(
+    program: Program,
+    log: Log,
+    columns: Mapping[str, str | Channel],
+    inputs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Experiment:
+    """Read a log for a graph; a `LogError` or an `InputError` says what is wrong with it."""
+    places = {name: place(program, name, given) for name, given in (log.columns or columns).items()}
+    logged = [name for name, where in places.items() if where.is_input]
+    sensors = [name for name in places if name not in logged]
+    if not sensors:
+        raise InputError("columns: no sensor among them: nothing to fit", place=("columns",))
+    twice = {w.channel.field for w in places.values()}
+    if len(twice) < len(places):
+        raise InputError("columns: two columns name the same field", place=("columns",))
+    rows = read_rows(log, logged, sensors)
+    time, driven = rows.time_s, _driven(places, logged, rows.columns)
+    for node, field, value in declared(inputs, program.wiring.external):
+        held = np.asarray(as_float_array(f"{node}.{field}", value), float)
+        if held.shape != (shape := program.input_specs()[node][field].shape):
+            raise InputError(
+                f"inputs: {node}.{field} has shape {held.shape}, expected {shape}: a constant",
+                place=("inputs", node, field),
+            )
+        driven.setdefault((node, field), np.tile(held, (len(time), *(1,) * held.ndim)))
+    period = float(np.median(np.diff(time)))
+    values = {name: rows.columns[name] for name in sensors}
+    if rows.until:  # the first row's inputs began a period before it
+        time = np.concatenate([[time[0] - period], time])
+        driven = {key: np.concatenate([row, row[-1:]]) for key, row in driven.items()}
+        values = {name: np.concatenate([[np.nan], column]) for name, column in values.items()}
+    positions = (time - time[0]) / period
+    whole = np.round(positions)
+    slope = float(positions @ whole / (whole @ whole))  # the period itself is printed with an error
+    is_uniform = bool(np.all(np.abs(positions / slope - whole) < _JITTER))
+    if is_uniform:  # to nine digits, so that logs of one rate share a program
+        positions, period = whole, float(f"{period * slope:.9g}")
+    gap = int(np.argmax(np.diff(positions)))
+    if (length := positions[gap + 1] - positions[gap]) > _LONGEST_GAP:
+        line = int(rows.lines[min(gap + 1 - rows.until, len(rows.lines) - 1)])
+        words = (
+            f"nothing is logged for {length * period:.3g} s before this row, {length:.0f} periods: "
+            "the inputs in between are not known. Make two logs of it, the second with "
+            "`initial` states that are Unknown"
+        )
+        raise LogError(rows.file, words, line, log.time)
+    found = tuple(
+        _sensor(rows.file, name, places[name], positions, values[name]) for name in sensors
+    )
+    starts = tuple(_start(program, field, value) for field, value in log.initial.items())
+    intervals = int(np.ceil(positions[-1] - _JITTER))
+    return Experiment(
+        rows.label, rows.file, period, intervals, is_uniform, positions, driven, found, starts
+    )
+
+
+def _driven(
+    places: Mapping[str, Place], inputs: list[str], columns: Mapping[str, np.ndarray]
+) -> dict[tuple[str, str], np.ndarray]:
+    driven: dict[tuple[str, str], np.ndarray] = {}
+    for name in inputs:
+        where, values = places[name], columns[name]
+        key = where.node, where.name
+        if key not in driven:
+            default = where.spec.default_value(float)  # type: ignore[union-attr]
+            driven[key] = np.tile(default, (len(values), *(1,) * default.ndim))
+        driven[key][(slice(None), *where.index)] = values * where.factor
+    return driven
+
+
+def _sensor(
+    label: str, column: str, where: Place, positions: np.ndarray, values: np.ndarray
+) -> Sensor:
+    """The rows that stay within the log whatever the delay; the first is where it starts."""
+    delay = where.channel.delay
+    used = np.isfinite(values)
+    used &= (positions >= 1 + delay) & (positions <= positions[-1] - delay)
+    if np.count_nonzero(used) < 3:
+        words = f"has too few rows for a delay of up to {delay} rows"
+        raise LogError(label, words, column=column)
+    return Sensor(column, where, positions[used], values[used] * where.factor)
+
+
+def _start(program: Program, name: str, value: Any) -> Start:
+    at = ("initial", name)
+    try:
+        node, field, index = split_field(name)
+    except ValueError as error:
+        raise InputError(f"initial: {error}", place=at) from None
+    if node not in program.nodes:
+        near = nearest(node, program.nodes)
+        raise InputError(f"initial: no node {node!r}{near} ({quoted(program.nodes)})", place=at)
+    spec = program.nodes[node].state_spec()
+    if field not in spec:
+        raise InputError(
+            f"initial: the state of {node!r} has no field {field!r}{nearest(field, spec)} "
+            f"({quoted(spec)})",
+            place=at,
+        )
+    if picked_shape(spec[field].shape, index or ()) != ():
+        raise InputError(
+            f"initial: {name} must be one number; {node}.{field} has shape {spec[field].shape}",
+            place=at,
+        )
+    given = value if isinstance(value, Unknown) else float(value)
+    return Start(node, field, index or (), spec[field].unit, given)

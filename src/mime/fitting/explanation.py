@@ -1,0 +1,166 @@
+"""Does the model explain the log? What is left of it should be noise: white, and of no pattern.
+
+    Q = n (n + 2) sum rho_k² / (n - k)      (Ljung-Box: chi² of as many degrees as lags, if white)
+    R² = rhoᵀ T⁻¹ rho                       (the part of a residual that its past foretells)
+
+A long log shows a pattern that hardly matters, so both must speak: the test, and the part.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.model import Model
+
+_LAGS = 20
+_SURE = 1e-6
+"""Probability below which white noise is no explanation."""
+_FORETOLD = 0.1
+"""The part of a residual's variance that may have a pattern."""
+_SMALLEST = 1e-4
+"""A residual smaller than this part of the signal's spread needs no explanation."""
+_LOUDER = 1.25
+"""How much louder than the noise a residual may be, where the noise is known from elsewhere."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """One sensor in one log: how large the residual is, and what is seen in it."""
+
+    log: str
+    field: str
+    over_noise: float
+    """Its root mean square, over the sensor's noise."""
+    over_signal: float
+    """The same over the spread of the signal."""
+    probability: float
+    """That white noise has such correlations (Ljung-Box)."""
+    foretold: float
+    """R², the part of its variance that has a pattern."""
+    is_explained: bool
+    seen: tuple[str, ...]
+    """What the pattern is like, in words."""
+
+
+def checks(
+    model: Model,
+    residuals: Mapping[str, Any],
+    noise: Mapping[str, float],
+    known_noise: bool | Mapping[str, bool],
+    with_delay: Sequence[str],
+) -> list[Check]:
+    """One for each sensor of each log; `known_noise`: the noise is not that of these residuals."""
+    found = []
+    for experiment, left in zip(model.experiments, model.split(residuals), strict=True):
+        made = [s.measured + r for s, r in zip(experiment.sensors, left, strict=True)]
+        for sensor, reading in zip(experiment.sensors, made, strict=True):
+            sure = known_noise if isinstance(known_noise, bool) else known_noise[sensor.field]
+            words = _seen(experiment, sensor, made, reading, sensor.field not in with_delay)
+            found.append(_check(experiment, sensor, reading, noise[sensor.field], sure, words))
+    return found
+
+
+def _check(
+    experiment: Experiment,
+    sensor: Sensor,
+    reading: np.ndarray,
+    noise: float,
+    sure: bool,
+    seen: list[str],
+) -> Check:
+    r = reading - sensor.measured
+    size, spread = float(np.sqrt(np.mean(r**2))), float(np.std(sensor.measured))
+    probability, foretold = whiteness(r)
+    has_pattern = probability < _SURE and foretold > _FORETOLD
+    allowed = _LOUDER + 3.0 / np.sqrt(2.0 * len(r))
+    is_loud = sure and size / noise > allowed
+    is_explained = size < _SMALLEST * spread or not (has_pattern or is_loud)
+    if is_loud:
+        seen = [f"it is {size / noise:.2g} times the noise", *seen]
+    return Check(
+        experiment.name,
+        sensor.field,
+        size / noise,
+        size / spread if spread else 0.0,
+        probability,
+        foretold,
+        is_explained,
+        () if is_explained else tuple(seen),
+    )
+
+
+def whiteness(r: np.ndarray) -> tuple[float, float]:
+    """The probability of such correlations in white noise, and the part R² that is foretold."""
+    from scipy.linalg import solve_toeplitz
+    from scipy.stats import chi2
+
+    n, r = len(r), r - np.mean(r)
+    lags = min(_LAGS, n // 5)
+    power = r @ r
+    if lags < 1 or power == 0:
+        return 1.0, 0.0
+    rho = np.array([r[k:] @ r[: n - k] for k in range(lags + 1)]) / power
+    Q = n * (n + 2) * np.sum(rho[1:] ** 2 / (n - np.arange(1, lags + 1)))
+    foretold = float(rho[1:] @ solve_toeplitz(rho[:-1], rho[1:]))
+    return float(chi2.sf(Q, lags)), max(foretold - lags / n, 0.0)
+
+
+def _seen(
+    experiment: Experiment,
+    sensor: Sensor,
+    made: Sequence[np.ndarray],
+    reading: np.ndarray,
+    may_be_late: bool,
+) -> list[str]:
+    r = reading - sensor.measured
+    words = []
+    if may_be_late:
+        slope = np.gradient(reading, sensor.positions)
+        part = (r @ slope) ** 2 / max((r @ r) * (slope @ slope), 1e-300)
+        if part > 0.1:
+            rows = r @ slope / (slope @ slope)
+            words.append(
+                f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown"
+            )
+    speed = _speed(experiment, sensor, made)
+    if speed is not None:
+        slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
+        if 10 <= np.count_nonzero(slow) <= len(r) - 10:
+            ratio = np.sqrt(np.mean(r[slow] ** 2) / np.mean(r[~slow] ** 2))
+            if ratio > 1.5:
+                words.append(
+                    f"it is {ratio:.1f} times as large at low speed: stick, or dry friction, "
+                    "is in the log and not in the model"
+                )
+    frequency, part = line(r, experiment.period_s)
+    words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
+    return words
+
+
+def _speed(experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The speed in a sensor's rows: of a sensor of it in the same node, or of an angle's slope."""
+    for other, values in zip(experiment.sensors, made, strict=True):
+        if other.place.node != sensor.place.node:
+            continue
+        if other.place.spec.unit in ("rad/s", "m/s"):
+            return np.interp(sensor.positions, other.positions, values)
+        if other.place.spec.unit in ("rad", "m"):
+            slope = np.gradient(values, other.positions)
+            return np.interp(sensor.positions, other.positions, slope)
+    return None
+
+
+def line(r: np.ndarray, period_s: float) -> tuple[float, float]:
+    """The frequency of the largest line of a residual, and its part of the variance."""
+    window = np.hanning(len(r))
+    power = np.abs(np.fft.rfft((r - np.mean(r)) * window)) ** 2
+    at = int(np.argmax(power[1:])) + 1 if len(power) > 1 else 0
+    near = power[max(at - 2, 1) : at + 3]
+    frequencies = np.fft.rfftfreq(len(r), period_s)[max(at - 2, 1) : at + 3]
+    total = power[1:].sum()
+    if not total:
+        return 0.0, 0.0
+    return float(near @ frequencies / near.sum()), float(near.sum() / total)

@@ -1,0 +1,177 @@
+"""`fit.toml`: which scenario, which logs, which columns are which fields, what is unknown."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
+from mime.fitting.channel import Channel
+from mime.fitting.fit import fit
+from mime.fitting.log import Log, LogError
+from mime.fitting.result import Fit
+from mime.fitting.unknown import Unknown
+from mime.running.progress import Progress
+from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.scenario import Scenario, load_scenario
+from mime.scenarios.source import Source, read_source
+from mime.scenarios.validation import validated
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Whole = Annotated[int, Field(ge=0, le=2**32 - 1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class UnknownTable(_Table):
+    """`[unknowns."node.parameter"]`, or a start that is not known."""
+
+    start: Number | None = None
+    between: Annotated[list[Number], Field(min_length=2, max_length=2)] | None = None
+    std: Positive | None = None
+    prior: bool = True
+
+    def unknown(self) -> Unknown:
+        """As `fit` takes it."""
+        between = None if self.between is None else (self.between[0], self.between[1])
+        return Unknown(self.start, between, self.std, self.prior)
+
+
+class ColumnTable(_Table):
+    """`[columns.NAME]`"""
+
+    field: str
+    unit: str | None = None
+    delay: Annotated[int, Field(ge=0, le=1000)] = 3
+    offset: bool = False
+    gain: bool = False
+    noise: Positive | None = None
+
+
+class LogTable(_Table):
+    """`[logs.NAME]`"""
+
+    file: str
+    time: str = "time"
+    time_unit: str = "s"
+    inputs: str = ""
+    held_out: bool = False
+    initial: dict[str, Number | UnknownTable] = {}
+
+
+class FitTable(_Table):
+    """The whole file."""
+
+    title: str = ""
+    scenario: str
+    columns: dict[str, str | ColumnTable]
+    unknowns: list[str] | dict[str, UnknownTable]
+    logs: dict[str, LogTable]
+    starts: Annotated[int, Field(ge=1, le=10_000)] = 8
+    seed: Whole = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class FitFile:
+    """What `load_fit` returns: all that `fit` takes."""
+
+    source: Source
+    table: FitTable
+    scenario: Scenario
+
+    @property
+    def title(self) -> str:
+        """What the file calls itself, else its name."""
+        return self.table.title or self.source.file.stem
+
+    def run(self, progress: Progress = True) -> Fit:
+        """Read the logs and fit; what is wrong with the file is told with its line."""
+        table, folder = self.table, self.source.file.parent
+        try:
+            columns = {
+                name: Channel(given) if isinstance(given, str) else Channel(**given.model_dump())
+                for name, given in table.columns.items()
+            }
+            unknowns: Any = table.unknowns
+            if isinstance(unknowns, dict):
+                unknowns = {address: given.unknown() for address, given in unknowns.items()}
+            logs = [
+                Log(
+                    folder / entry.file,
+                    name=name,
+                    time=entry.time,
+                    time_unit=entry.time_unit,
+                    inputs=entry.inputs,
+                    held_out=entry.held_out,
+                    initial=self._initial(entry),
+                )
+                for name, entry in table.logs.items()
+            ]
+            return fit(
+                self.scenario.simulation,
+                logs,
+                columns,
+                unknowns,
+                inputs=self._others(columns),
+                starts=table.starts,
+                seed=table.seed,
+                progress=progress,
+            )
+        except LogError:
+            raise
+        except InputError as error:
+            self.source.refuse((), error)
+            self.source.stop_if_any()
+            raise
+
+    def _initial(self, entry: LogTable) -> dict[str, Any]:
+        """The scenario's initial state, and what the log says of it."""
+        found: dict[str, Any] = {}
+        for node, fields in self.scenario.initial_state.items():
+            for field, value in fields.items():
+                for index, number in np.ndenumerate(np.asarray(value)):
+                    at = f"[{','.join(map(str, index))}]" if index else ""
+                    found[f"{node}.{field}{at}"] = float(number)
+        for name, given in entry.initial.items():
+            found[name] = given.unknown() if isinstance(given, UnknownTable) else given
+        return found
+
+    def _others(self, columns: dict[str, Channel]) -> dict[str, dict[str, Any]]:
+        """Inputs of the scenario that no log has: constants stay, others cannot."""
+        logged = {channel.field.partition("[")[0] for channel in columns.values()}
+        found: dict[str, dict[str, Any]] = {}
+        for node, fields in self.scenario.inputs.items():
+            for field, value in fields.items():
+                if f"{node}.{field}" in logged:
+                    continue
+                if callable(value):
+                    raise InputError(
+                        f"the scenario changes {node}.{field} over time, and no column has it. "
+                        "Log it, or make it constant",
+                        place=("scenario",),
+                    )
+                found.setdefault(node, {})[field] = value
+        return found
+
+
+def load_fit(path: str | os.PathLike[str], *, allow_code: bool = False) -> FitFile:
+    """Read and check a fit's file and its scenario; a `ScenarioError` tells all that is wrong."""
+    source = read_source(path_of("path", path))
+    table = validated(FitTable, source.data, source, ())
+    source.stop_if_any()
+    assert table is not None, "all that was refused is noted"
+    if not table.logs:
+        source.add(("logs",), "no log: add a table [logs.NAME]")
+    named = bundled_scenarios().get(table.scenario)
+    scenario = named or Path(path).parent / table.scenario
+    if not scenario.is_file():
+        source.add(("scenario",), f"no such file: {scenario}")
+    source.stop_if_any()
+    return FitFile(source, table, load_scenario(scenario, allow_code=allow_code))

@@ -1,0 +1,271 @@
+"""What the sensors would read, as a pure function of the unknowns; residuals and exact Jacobians.
+
+    reading(t_k) = gain y(t_k - delay) + offset        residual = reading - measured
+
+The simulation runs on a grid of steps that divides the log's period. Within an interval between two
+rows inputs are constant and y is smooth: the polynomial through its samples there gives y at any
+time, and its derivative by the delay. Across rows, where inputs jump, no polynomial goes.
+"""
+
+import dataclasses
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from mime.core.problem import InputError
+from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.unknown import Coordinate
+from mime.running.simulation import Simulation
+
+SAMPLES = 4
+"""Samples of an interval, and the degree of the polynomial through them."""
+Data = dict[str, Any]
+"""Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
+_KEPT = 16
+"""Compiled programs that are kept for the next fit of the same model to logs of the same shape."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """The readings of all experiments as a function of the coordinates z."""
+
+    simulation: Simulation
+    """In double precision, with its own timestep."""
+    experiments: tuple[Experiment, ...]
+    coordinates: tuple[Coordinate, ...]
+    fineness: int
+    """Steps of an interval, a multiple of `SAMPLES`."""
+
+    @cached_property
+    def fields(self) -> tuple[str, ...]:
+        """What is measured, each once, in order of first mention."""
+        return tuple(dict.fromkeys(s.field for e in self.experiments for s in e.sensors))
+
+    @cached_property
+    def data(self) -> Data:
+        """What the logs say."""
+        inputs = [e.inputs(self.fineness) for e in self.experiments]
+        positions = [[s.positions for s in e.sensors] for e in self.experiments]
+        measured = [[s.measured for s in e.sensors] for e in self.experiments]
+        found = {"inputs": inputs, "positions": positions, "measured": measured}
+        return jax.tree.map(jnp.asarray, found)
+
+    def readings(self, z: Any, data: Data) -> list[list[Array]]:
+        """What every sensor of every experiment would read in its rows."""
+        values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
+        pairs = list(zip(self.coordinates, values, strict=True))
+        parameters = {c.key[0]: v for c, v in pairs if c.kind == "parameter"}
+        sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
+        found = []
+        for number, experiment in enumerate(self.experiments):
+            steps = self.fineness
+            simulation = with_timestep(self.simulation, experiment.period_s / steps)
+            simulation = simulation.with_parameters(parameters)
+            own = {c.key[1:]: v for c, v in pairs if c.kind == "initial" and c.key[0] == number}
+            every = steps // SAMPLES if experiment.is_uniform else 1
+            _, recorded = simulation.rollout(
+                simulation.init_state(_initial(simulation, experiment, own)),
+                data["inputs"][number],
+                steps=experiment.intervals * steps,
+                record=_record(experiment),
+                every=every,
+            )
+            rows = zip(experiment.sensors, data["positions"][number], strict=True)
+            found.append(
+                [
+                    _reading(experiment, sensor, positions, recorded, sensing, steps // every)
+                    for sensor, positions in rows
+                ]
+            )
+        return found
+
+    def residuals(self, z: Any, data: Data) -> dict[str, Array]:
+        """Readings less what was measured, by field, all experiments in a row."""
+        parts: dict[str, list[Array]] = {field: [] for field in self.fields}
+        readings = self.readings(z, data)
+        for experiment, made, known in zip(
+            self.experiments, readings, data["measured"], strict=True
+        ):
+            for sensor, reading, values in zip(experiment.sensors, made, known, strict=True):
+                parts[sensor.field].append(reading - values)
+        return {field: jnp.concatenate(found) for field, found in parts.items()}
+
+    @cached_property
+    def programs(self) -> "Programs":
+        """The compiled functions; those of an earlier model that differs in its data only."""
+        key = self._key()
+        if key not in _programs:
+            _programs[key] = Programs(self)
+            while len(_programs) > _KEPT:
+                _programs.pop(next(iter(_programs)))
+        return _programs[key]
+
+    def _key(self) -> Hashable:
+        """All that the programs are made of."""
+        leaves, structure = jax.tree.flatten(self.simulation)
+        shape = [
+            (
+                (e.period_s, e.intervals, e.is_uniform, e.starts, *e.driven),
+                tuple((s.place, len(s.positions)) for s in e.sensors),
+            )
+            for e in self.experiments
+        ]
+        numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
+        unknowns = tuple((c.kind, c.is_log, c.scale, c.key) for c in self.coordinates)
+        return structure, numbers, tuple(shape), unknowns, self.fineness
+
+    def finer(self, times: int = 2) -> "Model":
+        """The same with steps half as long, or so many times shorter."""
+        return dataclasses.replace(self, fineness=times * self.fineness)
+
+    def split(self, by_field: Mapping[str, Any]) -> list[list[np.ndarray]]:
+        """Values of all rows by field as values by experiment and sensor."""
+        used = dict.fromkeys(self.fields, 0)
+        found: list[list[np.ndarray]] = []
+        for experiment in self.experiments:
+            found.append([])
+            for sensor in experiment.sensors:
+                first = used[sensor.field]
+                used[sensor.field] = first + len(sensor.positions)
+                values = np.asarray(by_field[sensor.field])
+                found[-1].append(values[first : used[sensor.field]])
+        return found
+
+
+class Programs:
+    """The functions of a model that are compiled, each when it is first called."""
+
+    def __init__(self, model: Model):
+        def linearised(z: Array, data: Data) -> tuple[Any, Any]:
+            def twice(z: Array) -> tuple[Any, Any]:
+                residual = model.residuals(z, data)
+                return residual, residual
+
+            jacobian, residual = jax.jacfwd(twice, has_aux=True)(z)
+            return residual, jacobian
+
+        def normal(z: Array, data: Data) -> Any:
+            residual, jacobian = linearised(z, data)
+            return {
+                field: (r @ r, jacobian[field].T @ r, jacobian[field].T @ jacobian[field])
+                for field, r in residual.items()
+            }
+
+        def of_member(z: Array, measured: Any, data: Data) -> Any:
+            return normal(z, {**data, "measured": measured})
+
+        self.residuals = jax.jit(model.residuals)
+        """Residuals by field."""
+        self.linearised = jax.jit(linearised)
+        """Residuals and their Jacobian, by field."""
+        self.normal = jax.jit(jax.vmap(normal, in_axes=(0, None)))
+        """r·r, Jᵀr and JᵀJ by field for many z at once: all that a step of LM needs."""
+        self.normal_of_many = jax.jit(jax.vmap(of_member, in_axes=(0, 0, None)))
+        """The same, each z with measurements of its own."""
+
+
+_programs: dict[Hashable, Programs] = {}
+
+
+def _record(experiment: Experiment) -> dict[str, list[str]]:
+    record: dict[str, list[str]] = {}
+    for sensor in experiment.sensors:
+        names = record.setdefault(sensor.place.node, [])
+        names += [sensor.place.name] if sensor.place.name not in names else []
+    return record
+
+
+SENSING = ("delay", "offset", "gain")
+
+
+def _initial(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
+    """`{node: {field: value}}` of the state at the first row."""
+    initial: dict[str, dict[str, Any]] = {}
+    for start in experiment.starts:
+        key = start.node, start.field, start.index
+        fields = initial.setdefault(start.node, {})
+        if start.field not in fields:
+            fields[start.field] = simulation.nodes[start.node].initial_state()[start.field]
+        value = unknown.get(key, start.value)
+        fields[start.field] = (
+            jnp.asarray(fields[start.field]).at[start.index].set(value) if start.index else value
+        )
+    return {
+        node: {field: jnp.asarray(value, float) for field, value in fields.items()}
+        for node, fields in initial.items()
+    }
+
+
+def _reading(
+    experiment: Experiment,
+    sensor: Sensor,
+    positions: Array,
+    recorded: Any,
+    sensing: Any,
+    samples: int,
+) -> Array:
+    y = sensor.place.of(recorded[sensor.place.node][sensor.place.name])
+    delay = sensing.get(("delay", sensor.field), 0.0) / experiment.period_s
+    degree = SAMPLES if experiment.is_uniform else 1
+    y = _between(y, positions - delay, samples, degree)
+    gain = sensing.get(("gain", sensor.field), 1.0)
+    return gain * y + sensing.get(("offset", sensor.field), 0.0)
+
+
+def _between(y: Array, position: Array, samples: int, degree: int) -> Array:
+    """y at positions (in intervals); y[n] is its sample at (n + 1) / samples.
+
+    The polynomial of `degree` through a piece's samples, by Lagrange; a piece has `degree` samples.
+    """
+    x = position * samples / degree  # in pieces
+    last = len(y) // degree - 1
+    piece = jnp.clip(jnp.floor(jax.lax.stop_gradient(x)), 1, last).astype(int)
+    u = (x - piece) * degree
+    nodes = range(degree + 1)
+    value = jnp.zeros_like(x)
+    for i in nodes:
+        weight = math.prod((u - k) / (i - k) for k in nodes if k != i)
+        value = value + weight * y[piece * degree - 1 + i]
+    return value
+
+
+def in_double(simulation: Simulation) -> Simulation:
+    """The same graph with all its numbers in double precision."""
+
+    def widened(leaf: Any) -> Any:
+        if isinstance(leaf, jax.Array | np.ndarray) and leaf.dtype == np.float32:
+            return leaf.astype(np.float64)
+        return leaf
+
+    return jax.tree.map(widened, simulation)
+
+
+def with_timestep(simulation: Simulation, timestep: float) -> Simulation:
+    """The same graph, each step of another length; refused where nodes have rates of their own."""
+    if np.isclose(timestep, simulation.timestep, rtol=1e-9, atol=0.0):
+        return simulation
+    if any(period != 1 for _, period in simulation.wiring.periods):
+        raise InputError(
+            f"the log asks for steps of {timestep:g} s, and the graph has nodes of several rates, "
+            f"the fastest {simulation.timestep:g} s. Give its nodes timesteps that divide the "
+            "period of the log into a multiple of 4"
+        )
+    nodes = {}
+    for name, node in simulation.nodes.items():
+        leaves, structure = jax.tree.flatten(node)
+        nodes[name] = jax.tree.unflatten(structure, leaves)
+        object.__setattr__(nodes[name], "timestep", timestep)
+    wiring = dataclasses.replace(simulation.wiring, timestep=timestep)
+    return dataclasses.replace(simulation, nodes=nodes, wiring=wiring)
+
+
+def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) -> int:
+    """The fewest steps of an interval, a multiple of `SAMPLES`, no longer than the graph's own."""
+    longest = max(e.period_s for e in experiments)
+    return SAMPLES * max(1, int(np.ceil(longest / simulation.timestep / SAMPLES - 1e-6)))

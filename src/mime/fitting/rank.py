@@ -1,0 +1,120 @@
+"""What a log can tell, before any value is told: the singular values of the whitened Jacobian.
+
+    J D = U S Vᵀ      half a 95 % interval: q / s_i of direction v_i, q |V_j / s| of unknown j
+
+D holds how wide an interval may be at most: a factor of two either way, or for an unknown that is
+no logarithm its scale. So an unknown is *known* when its half-width in these units is at most 1.
+Along a direction that the log leaves open s_i is 0, and every unknown in it is infinitely wide.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+WIDEST_LOG = float(np.log(2.0))
+"""Half of the widest 95 % interval of a logarithm that is known: a factor of two."""
+WIDEST = 1.0
+"""The same of an unknown that is no logarithm, in its scale: a delay of one row, say."""
+TRADE_OFF = 0.95
+_ZERO = 1e-8
+"""Singular values are zero below this part of the largest: a simulation's own rounding."""
+_NO_PART = 1e-5
+"""An unknown has no part in a direction of zero below this component."""
+Kind = Literal["known", "combination", "unknown", "bound"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Rank:
+    """Directions of the unknowns that the log determines, and those that it leaves open."""
+
+    singular: np.ndarray
+    """s_i, largest first; 0 for unknowns held at a bound."""
+    directions: np.ndarray
+    """V: column i is the direction of s_i."""
+    widest: np.ndarray
+    """D."""
+    at_bound: np.ndarray
+    quantile: float
+    """q, of the 95 % interval in standard deviations."""
+
+    @property
+    def is_zero(self) -> np.ndarray:
+        """Directions of which the log says nothing."""
+        return (self.singular <= _ZERO * self.singular.max(initial=0.0)) & self.is_open
+
+    @property
+    def is_open(self) -> np.ndarray:
+        """Directions that are not known: too wide."""
+        return self.singular < self.quantile
+
+    @property
+    def count(self) -> int:
+        """How many directions are known."""
+        return int(np.count_nonzero(~self.is_open))
+
+    def count_of(self, members: Sequence[bool]) -> int:
+        """How many directions among these unknowns are known, whatever the others are."""
+        chosen = np.asarray(members, bool) & ~self.at_bound
+        across = self.directions[chosen][:, self.is_open]
+        lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
+        return int(np.count_nonzero(chosen) - lost)
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of the coordinates, in the known directions; nothing is added for the open ones."""
+        V = self.widest[:, None] * self.directions[:, ~self.is_open]
+        return (V / self.singular[~self.is_open] ** 2) @ V.T
+
+    def half_width(self, gradient: np.ndarray) -> float:
+        """Half of the 95 % interval of a function of z with this gradient; infinite if open."""
+        along = self.directions.T @ (self.widest * gradient)
+        size, zero = np.linalg.norm(along), self.is_zero
+        if size == 0 or np.any(np.abs(along[zero]) > _NO_PART * size):
+            return np.inf
+        return float(self.quantile * np.linalg.norm(along[~zero] / self.singular[~zero]))
+
+    @property
+    def half_widths(self) -> np.ndarray:
+        """Of every unknown, in its coordinate."""
+        unit = np.eye(len(self.widest))
+        return np.array([self.half_width(row) for row in unit])
+
+    def kinds(self) -> list[Kind]:
+        """Known, part of a known combination, unknown, or at a bound."""
+        found: list[Kind] = []
+        for j, half in enumerate(self.half_widths):
+            part = np.linalg.norm(self.directions[j, ~self.is_open])
+            if self.at_bound[j]:
+                found.append("bound")
+            elif half <= self.widest[j]:
+                found.append("known")
+            else:
+                found.append("combination" if part > 1e-2 else "unknown")
+        return found
+
+    def trade_offs(self) -> list[tuple[int, int, float]]:
+        """Pairs of known unknowns whose errors go together: correlation beyond 0.95."""
+        covariance, kinds = self.covariance, self.kinds()
+        spread = np.sqrt(np.diag(covariance))
+        known = [j for j, kind in enumerate(kinds) if kind == "known"]
+        pairs = [(i, j) for i in known for j in known if i < j]
+        found = [(i, j, float(covariance[i, j] / (spread[i] * spread[j]))) for i, j in pairs]
+        return [(i, j, correlation) for i, j, correlation in found if abs(correlation) > TRADE_OFF]
+
+
+def rank_of(
+    jacobian: np.ndarray, is_log: np.ndarray, at_bound: np.ndarray, quantile: float
+) -> Rank:
+    """The rank of a whitened Jacobian (with the rows of real priors, without mere anchors)."""
+    count, free = jacobian.shape[1], ~at_bound
+    widest = np.where(is_log, WIDEST_LOG, WIDEST)
+    triangle = np.linalg.qr(jacobian[:, free] * widest[free], mode="r")  # the same s and V
+    _, s, Vt = np.linalg.svd(triangle)
+    singular, directions = np.zeros(count), np.zeros((count, count))
+    singular[: len(s)] = s
+    directions[np.ix_(free, np.arange(len(s)))] = Vt.T
+    for place, j in enumerate(np.flatnonzero(at_bound)):
+        directions[j, len(s) + place] = 1.0
+    return Rank(singular, directions, widest, at_bound, quantile)

@@ -1,0 +1,256 @@
+"""What a fit returns: what is known with its interval, what is known only together, what is not."""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mime._files import write_atomically
+from mime._text import Travels, nearest, quoted
+from mime.core.arguments import path as path_of
+from mime.fitting.advice import Advice
+from mime.fitting.combinations import Combination
+from mime.fitting.explanation import Check
+from mime.fitting.rank import Kind
+from mime.running.simulation import Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_FORMAT = "MIME fit 1"
+
+
+class FitError(Travels, ValueError):
+    """What a fit does not give: a value that is not known, a simulation that would be a guess."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """One unknown. `value`, `low` and `high` (95 %) are None unless it is known."""
+
+    name: str
+    unit: str
+    quantity: str
+    """`parameter`, `initial`, `delay`, `offset` or `gain`."""
+    kind: Kind
+    """`known`, `combination` (known only together with others), `unknown`, or at its `bound`."""
+    value: float | None
+    low: float | None
+    high: float | None
+    start: float
+    has_prior: bool
+    """The start is a value to keep where the log tells nothing."""
+
+    @property
+    def is_known(self) -> bool:
+        """True when it has a value."""
+        return self.kind == "known"
+
+
+@dataclasses.dataclass(frozen=True)
+class Trace:
+    """A sensor in a log: what was measured and what the fitted model gives."""
+
+    log: str
+    field: str
+    unit: str
+    time_s: np.ndarray
+    measured: np.ndarray
+    fitted: np.ndarray
+    held_out: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit(Mapping[str, Estimate]):
+    """`fit["motor.r_ohm"].value`; `print(fit)` tells all of it."""
+
+    estimates: tuple[Estimate, ...]
+    combinations: tuple[Combination, ...]
+    trade_offs: tuple[tuple[str, str, float], ...]
+    rank: int
+    """Directions of the parameters that the logs determine."""
+    noise: Mapping[str, tuple[float, str]]
+    """Standard deviation and unit of each sensor's noise."""
+    checks: tuple[Check, ...]
+    held_out: tuple[Check, ...]
+    covariance: np.ndarray
+    """Of the estimates that are known, in the order of `known`: of values, not of logarithms."""
+    rows: int
+    simulations: int
+    starts: tuple[int, int]
+    """How many starts ended in this minimum, of how many."""
+    timestep: float
+    """Seconds; the steps that the fit has taken."""
+    step_error: float
+    """What steps half as long would change, over the noise."""
+    kept: Mapping[str, float]
+    """Parameters for a simulation: as found, and near the prior where the logs leave them open."""
+    advice: Advice | None = None
+    """The sensor that would tell most of what is not known, and what it would tell."""
+    traces: tuple[Trace, ...] = dataclasses.field(default=(), repr=False)
+    model: Simulation | None = dataclasses.field(default=None, repr=False)
+
+    def __getitem__(self, name: str) -> Estimate:
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        names = list(self)
+        raise KeyError(f"no unknown {name!r}{nearest(name, names)} ({quoted(names)})")
+
+    def __iter__(self) -> Iterator[str]:
+        return (estimate.name for estimate in self.estimates)
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    @property
+    def known(self) -> list[str]:
+        """Names of the unknowns that are known now."""
+        return [estimate.name for estimate in self.estimates if estimate.is_known]
+
+    @property
+    def is_explained(self) -> bool:
+        """True when the model explains the logs it was fitted to, and those held out."""
+        return all(check.is_explained for check in (*self.checks, *self.held_out))
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The known parameters by address, for `with_parameters`."""
+        self._refuse_unexplained("parameters")
+        return {
+            e.name: e.value
+            for e in self.estimates
+            if e.is_known and e.quantity == "parameter" and e.value is not None
+        }
+
+    @property
+    def not_known(self) -> list[str]:
+        """Parameters that the logs do not tell one by one."""
+        return [e.name for e in self.estimates if e.quantity == "parameter" and e.kind != "known"]
+
+    @property
+    def simulation(self) -> Simulation:
+        """The model with what was found; where the logs are silent it keeps the prior.
+
+        `fit.not_known` names those. Refused where an unknown has no prior to keep, and where the
+        model does not explain the log.
+        """
+        self._refuse_unexplained("a simulation")
+        open_ = [e.name for e in self.estimates if e.name in self.not_known and not e.has_prior]
+        if open_:
+            raise FitError(
+                f"not known from these logs, and without a prior: {', '.join(open_)}. A simulation "
+                "needs a number for each: log another sensor, or give Unknown(start, prior=True)"
+            )
+        if self.model is None:
+            raise FitError("a fit that was loaded has no model; use Fit.load(path, simulation)")
+        return self.model.with_parameters(dict(self.kept))
+
+    def _refuse_unexplained(self, what: str) -> None:
+        if not self.is_explained:
+            raise FitError(f"the model does not explain the log, so there is no {what}.\n{self}")
+
+    def __str__(self) -> str:
+        from mime.fitting.words import words
+
+        return words(self)
+
+    def plot(self) -> "Figure":
+        """Measured and fitted over time, and what is left over the noise; an axis a sensor."""
+        from mime.fitting.picture import picture
+
+        return picture(self)
+
+    def report(self) -> str:
+        """One HTML page with all of it."""
+        from mime.fitting.page import report_page
+
+        return report_page(self)
+
+    def to_mjcf(self, path: str | os.PathLike[str]) -> None:
+        """Write `simulation` for MuJoCo, with half of each 95 % interval in a comment beside it.
+
+        What is not known is marked as the prior that was kept. Values of a machine that the file
+        does not hold by name (an elastic joint's own) are there without a comment.
+        """
+        simulation = self.simulation
+        machines = [n for n, node in simulation.nodes.items() if hasattr(node, "graph_to_mjcf")]
+        said = [
+            e
+            for e in self.estimates
+            if e.quantity == "parameter"
+            and ("[" in e.name or e.name.partition(".")[0] not in machines)
+        ]
+        simulation.to_mjcf(
+            path,
+            origins={
+                e.name: "fit, 95 %" if e.is_known else "not known from this log, prior kept"
+                for e in said
+            },
+            uncertainties={
+                e.name: float(f"{0.5 * (e.high - e.low):.2g}")
+                for e in said
+                if e.low is not None and e.high is not None
+            },
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a JSON file, whole or not at all."""
+        content = {
+            "format": _FORMAT,
+            **{
+                field.name: _plain(getattr(self, field.name))
+                for field in dataclasses.fields(self)
+                if field.name != "model"
+            },
+        }
+        text = json.dumps(content, indent=1, allow_nan=True)
+        write_atomically(path_of("path", path), lambda part: part.write_text(text, "utf-8"))
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], simulation: Simulation | None = None) -> "Fit":
+        """Read what `save` wrote; with the model it was fitted to, `fit.simulation` works again."""
+        file = Path(path_of("path", path))
+        try:
+            data: Any = json.loads(file.read_text("utf-8"))
+            if data.pop("format") != _FORMAT:
+                raise KeyError
+            data["estimates"] = tuple(Estimate(**e) for e in data["estimates"])
+            data["combinations"] = tuple(
+                Combination(**{**c, "unknowns": tuple(c["unknowns"])}) for c in data["combinations"]
+            )
+            for name in ("checks", "held_out"):
+                data[name] = tuple(Check(**{**c, "seen": tuple(c["seen"])}) for c in data[name])
+            arrays = ("time_s", "measured", "fitted")
+            data["traces"] = tuple(
+                Trace(**{**t, **{name: np.array(t[name]) for name in arrays}})
+                for t in data["traces"]
+            )
+            data["covariance"] = np.array(data["covariance"]).reshape(
+                2 * (len(data["covariance"]),)
+            )
+            data["trade_offs"] = tuple((a, b, c) for a, b, c in data["trade_offs"])
+            data["noise"] = {field: (s, unit) for field, (s, unit) in data["noise"].items()}
+            data["starts"] = tuple(data["starts"])
+            if (found := data["advice"]) is not None:
+                known = tuple((name, half) for name, half in found["known"])
+                data["advice"] = Advice(found["field"], found["noise"], known)
+            return Fit(**data, model=simulation)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise FitError(f"{file}: not a fit that this version of MIME has saved") from error
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value

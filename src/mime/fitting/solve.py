@@ -1,0 +1,201 @@
+"""Least squares: Levenberg-Marquardt for many starts in one batch, SciPy's `trf` for the best.
+
+    minimise  sum over sensors |r_s(z)|² / sigma_s²  +  |(z - z_0) / width|²
+
+The last term has the width of what is known beforehand, where that was said, else `_LOOSE`: so wide
+that it moves nothing that the log tells, and a direction that the log leaves open stays where the
+model has it. sigma_s follows from the residuals, sensor by sensor.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from mime.fitting.model import Model
+
+_LOOSE = 100.0
+_LONGEST_STEP = 2.0
+_SETTLED = 1e-7
+"""A start has arrived when a step gains less than this part of its cost: the best goes on."""
+_RESOLUTION = 1e-9
+"""The least noise, over the spread of a signal: what is left of a log without noise."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prior:
+    """Where z is beforehand, and within which width; and the bounds."""
+
+    centre: np.ndarray
+    width: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    is_real: np.ndarray
+    """Where the width was given and is no mere anchor."""
+
+
+def prior_of(model: Model) -> Prior:
+    """As the coordinates say."""
+    c = model.coordinates
+    stds = [entry.std_of_z for entry in c]
+    return Prior(
+        np.array([entry.z(entry.start) for entry in c]),
+        np.array([_LOOSE if std is None else std for std in stds]),
+        np.array([entry.z(entry.low) for entry in c]),
+        np.array([entry.z(entry.high) for entry in c]),
+        np.array([std is not None for std in stds]),
+    )
+
+
+def first_noise(model: Model) -> dict[str, float]:
+    """sigma of each sensor from third differences of its rows, which a smooth signal hardly has."""
+    found: dict[str, list[np.ndarray]] = {field: [] for field in model.fields}
+    given = {}
+    for experiment in model.experiments:
+        for sensor in experiment.sensors:
+            third = np.diff(sensor.measured, 3) / np.sqrt(20.0)
+            robust = 1.4826 * np.median(np.abs(third)) if len(third) else 0.0
+            least = 1e-3 * np.std(sensor.measured)  # a start needs no more
+            found[sensor.field].append(np.array([max(robust, least)]))
+            if (noise := sensor.place.channel.noise) is not None:
+                given[sensor.field] = noise * sensor.place.factor
+    return {f: given.get(f, float(np.sqrt(np.mean(np.square(v))))) for f, v in found.items()}
+
+
+def given_noise(model: Model) -> dict[str, float]:
+    """sigma of the sensors whose noise was said."""
+    return {
+        s.field: s.place.channel.noise * abs(s.place.factor)
+        for e in model.experiments
+        for s in e.sensors
+        if s.place.channel.noise is not None
+    }
+
+
+def levenberg_marquardt(
+    normal: Callable[[np.ndarray], Any],
+    z: np.ndarray,
+    noise: Mapping[str, np.ndarray | float],
+    prior: Prior,
+    rounds: int,
+    tell: Callable[[int], None] = lambda done: None,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Go down from every row of z at once: the ends, their costs, and how often it simulated."""
+    z = np.clip(z, prior.low, prior.high)
+    damping: np.ndarray = np.full(len(z), 1e-3)
+    sums = _weighted(normal(z), z, noise, prior)
+    settled, count = np.zeros(len(z), bool), 0
+    for count in range(rounds):
+        cost, slope, curvature = sums
+        held = ((z <= prior.low) & (slope > 0)) | ((z >= prior.high) & (slope < 0))
+        step = _step(slope, curvature, damping, held)
+        ahead = np.clip(z + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), prior.low, prior.high)
+        ahead = np.where(settled[:, None], z, ahead)
+        there = _weighted(normal(ahead), ahead, noise, prior)
+        better = there[0] < cost
+        z = np.where(better[:, None], ahead, z)
+        gain = np.where(better, cost - there[0], 0.0)
+        settled |= (better & (gain < _SETTLED * cost + 1e-9)) | (damping > 1e10)
+        damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
+        sums = tuple(
+            np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+            for new, old in zip(there, sums, strict=True)
+        )
+        tell(count + 1)
+        if settled.all():
+            break
+    return z, sums[0], (count + 2) * len(z)
+
+
+def _weighted(parts: Any, z: np.ndarray, noise: Any, prior: Prior) -> Any:
+    """Cost, slope and curvature of the whole sum; a simulation that failed costs infinity."""
+    off = (z - prior.centre) / prior.width
+    cost: np.ndarray = np.sum(off**2, axis=1)
+    slope = off / prior.width
+    curvature = np.broadcast_to(np.diag(prior.width**-2.0), (len(z), *2 * z.shape[1:])).copy()
+    for field, (squares, g, A) in parts.items():
+        weight = np.broadcast_to(1.0 / np.square(noise[field]), (len(z),))
+        cost = cost + weight * np.asarray(squares)
+        slope = slope + weight[:, None] * np.asarray(g)
+        curvature = curvature + weight[:, None, None] * np.asarray(A)
+    sound = np.isfinite(cost) & np.isfinite(curvature).all(axis=(1, 2))
+    cost = np.where(sound, cost, np.inf)
+    return (
+        cost,
+        np.where(sound[:, None], slope, 0.0),
+        np.where(sound[:, None, None], curvature, np.eye(z.shape[1])),
+    )
+
+
+def _step(
+    slope: np.ndarray, curvature: np.ndarray, damping: np.ndarray, held: np.ndarray
+) -> np.ndarray:
+    diagonal = np.einsum("bii->bi", curvature)
+    free = ~held
+    A = curvature * free[:, :, None] * free[:, None, :]
+    A = A + np.einsum("bi,ij->bij", damping[:, None] * diagonal + held, np.eye(slope.shape[1]))
+    return -np.linalg.solve(A, (slope * free)[..., None])[..., 0]
+
+
+def polish(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior
+) -> tuple[np.ndarray, int]:
+    """The nearest minimum by SciPy's `trf`, on whitened residuals and their exact Jacobian."""
+    from scipy.optimize import least_squares
+
+    kept: dict[bytes, Any] = {}
+
+    def at(z: np.ndarray) -> Any:
+        if z.tobytes() not in kept:
+            kept.clear()
+            r, J = whitened(model, z, noise, prior)
+            # Q R = [J r]: R has the same JᵀJ, Jᵀr and r·r, in as many rows as there are columns.
+            triangle: Any = np.linalg.qr(np.column_stack([J, r]), mode="r")
+            kept[z.tobytes()] = triangle[:, -1], triangle[:, :-1]
+        return kept[z.tobytes()]
+
+    inside = np.clip(z, prior.low + 1e-9, prior.high - 1e-9)
+    found = least_squares(
+        lambda z: at(z)[0],
+        inside,
+        lambda z: at(z)[1],
+        bounds=(prior.low, prior.high),
+        method="trf",
+        x_scale="jac",
+        ftol=1e-11,
+        xtol=1e-9,
+        gtol=1e-9,
+        max_nfev=60,
+    )
+    return found.x, int(found.nfev)
+
+
+def whitened(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior
+) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals over noise and their Jacobian, with the rows of the prior at the end."""
+    residual, jacobian = model.programs.linearised(z, model.data)
+    r = [np.asarray(residual[field]) / noise[field] for field in model.fields]
+    J = [np.asarray(jacobian[field]) / noise[field] for field in model.fields]
+    r.append((z - prior.centre) / prior.width)
+    J.append(np.diag(1.0 / prior.width))
+    return np.concatenate(r), np.concatenate(J)
+
+
+def estimated_noise(
+    parts: Any, rows: Mapping[str, int], noise: Mapping[str, Any], prior: Prior, spread: Any
+) -> dict[str, Any]:
+    """sigma_s² = |r_s|² / (n_s - p_s), p_s the share of the unknowns that sensor s has fitted."""
+    width = prior.width
+    total: Any = np.diag(width**-2.0)
+    for field, (_, _, A) in parts.items():
+        total = total + np.asarray(A) / np.square(np.asarray(noise[field])[..., None, None])
+    inverse = np.linalg.inv(total)
+    found = {}
+    for field, (squares, _, A) in parts.items():
+        scaled = np.asarray(A) / np.square(np.asarray(noise[field])[..., None, None])
+        share = np.einsum("...ij,...ji->...", inverse, scaled)
+        sigma = np.sqrt(np.asarray(squares) / np.maximum(rows[field] - share, 1.0))
+        found[field] = np.maximum(sigma, _RESOLUTION * spread[field])
+    return found

@@ -1,0 +1,114 @@
+"""A fit in words: no number of what is not known."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mime.fitting.combinations import Combination
+    from mime.fitting.result import Estimate, Fit
+
+
+def words(fit: "Fit") -> str:
+    """All of it, a line a thing."""
+    return "\n".join(_lines(fit))
+
+
+def _lines(fit: "Fit") -> Iterator[str]:
+    if not fit.is_explained:
+        yield "The model does not explain the log: no value is told."
+        yield from refusals(fit)
+        return
+    sensors = len(fit.noise)
+    yield (
+        f"{len(fit.known)} of {len(fit)} unknowns known"
+        f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
+    )
+    names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
+    width = max(map(len, names))
+    for estimate in fit.estimates:
+        yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+    if fit.combinations:
+        yield "known only together:"
+        for found in fit.combinations:
+            yield f"  {found.name:{width}}  {combined(found)}"
+    if fit.advice is not None:
+        yield f"{fit.advice}"
+    for names_together in _together(fit.trade_offs):
+        yield f"trade-off, their errors go together: {', '.join(names_together)}"
+    for field, (sigma, unit) in fit.noise.items():
+        yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
+    yield from remarks(fit)
+
+
+def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
+    """Names that pairs join, directly or through others."""
+    groups: list[list[str]] = []
+    for first, second, _ in pairs:
+        joined = [group for group in groups if first in group or second in group]
+        members = [name for group in joined for name in group]
+        groups = [group for group in groups if group not in joined]
+        groups.append(list(dict.fromkeys([*members, first, second])))
+    return groups
+
+
+def _rank(fit: "Fit") -> str:
+    count = len([e for e in fit.estimates if e.quantity == "parameter"])
+    return f"; the parameters have rank {fit.rank} of {count}" if count else ""
+
+
+def verdict(estimate: "Estimate") -> str:
+    """Value and interval, or why there is none."""
+    if estimate.kind == "known":
+        assert estimate.value is not None
+        assert estimate.low is not None
+        assert estimate.high is not None
+        return _with_interval(estimate.value, estimate.low, estimate.high, estimate.unit)
+    if estimate.kind == "bound":
+        return f"at its bound, {estimate.value:.4g} {estimate.unit}".rstrip()
+    kept = "; prior kept" if estimate.has_prior else "; no prior to keep"
+    if estimate.quantity != "parameter":
+        kept = ""
+    if estimate.kind == "combination":
+        return f"not known by itself{kept}"
+    return f"not known from this log{kept}"
+
+
+def combined(found: "Combination") -> str:
+    """Value and interval of a combination."""
+    local = ", near this solution only" if found.is_local else ""
+    return _with_interval(found.value, found.low, found.high, found.unit) + local
+
+
+def _with_interval(value: float, low: float, high: float, unit: str) -> str:
+    half = 0.5 * (high - low)
+    about = f"± {100 * half / abs(value):.2g} %" if abs(value) > 3 * half else f"± {half:.2g}"
+    return f"{value:.4g} {unit or '1'} {about}"
+
+
+def refusals(fit: "Fit") -> Iterator[str]:
+    """What is left of the logs that are not explained."""
+    for check in (*fit.checks, *fit.held_out):
+        if not check.is_explained:
+            yield (
+                f"  {check.field} of {check.log}: what is left is {100 * check.over_signal:.2g} % "
+                f"of the signal, and {100 * check.foretold:.0f} % of that has a pattern"
+            )
+            yield from (f"    {words}" for words in check.seen)
+
+
+def remarks(fit: "Fit") -> Iterator[str]:
+    """How the fit was made, and how far it can be trusted."""
+    worst = min(fit.checks, key=lambda check: check.probability)
+    if worst.probability < 1e-3:
+        yield (
+            f"residuals of {worst.field} are not quite white ({100 * worst.foretold:.2g} % of "
+            "their variance has a pattern): intervals are a little too narrow"
+        )
+    for check in fit.held_out:
+        yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
+    same, count = fit.starts
+    small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
+    yield (
+        f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
+        f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
+    )

@@ -1,0 +1,106 @@
+"""`mime fit fit.toml`: files, exit codes and messages."""
+
+import numpy as np
+import pytest
+
+import mime
+from fitting.motors import motor_log, sticking_motor_log
+from mime.cli import main
+
+BENCH = """
+[simulation]
+duration = 1.0
+timestep = 1e-3
+[nodes.motor]
+type = "MotorNode"
+inertia_kg_m2 = 1.5e-4
+kt_n_m_per_a = 0.06
+r_ohm = 2.0
+l_henry = 4e-3
+damping_n_m_s = 5e-4
+command_mode = "voltage"
+integrator = "exact"
+[inputs."motor.commanded_voltage"]
+kind = "constant"
+value = 6.0
+"""
+FIT = """
+title = "The motor of rig 3"
+scenario = "bench.toml"
+unknowns = ["motor.r_ohm", "motor.kt_n_m_per_a", "motor.inertia_kg_m2", "motor.damping_n_m_s"]
+starts = 1
+
+[columns]
+volts = "motor.commanded_voltage"
+speed = { field = "motor.rotor_angular_velocity", unit = "rpm" }
+
+[logs.steps]
+file = "steps.csv"
+"""
+
+
+@pytest.fixture
+def cli(capsys, tmp_path, monkeypatch):
+    """`mime fit fit.toml` in a folder with these files: exit code, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+    (tmp_path / "bench.toml").write_text(BENCH, encoding="utf-8")
+
+    def call(text=FIT, log=None):
+        log = motor_log(rows=301) if log is None else log
+        speed = np.round(log["speed"] * 30 / np.pi, 3)
+        table = np.column_stack([log["time"], log["volts"], speed, log["current"]])
+        names = "time,volts,speed,current"
+        np.savetxt("steps.csv", table, "%.6f", ",", header=names, comments="")
+        (tmp_path / "fit.toml").write_text(text, encoding="utf-8")
+        try:
+            main(["fit", "fit.toml"])
+            code = 0
+        except SystemExit as ended:
+            code = ended.code
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+def test_a_fit_is_told_saved_and_reported(cli, tmp_path):
+    code, out, err = cli()
+    assert (code, err) == (0, "")
+    assert out.startswith("The motor of rig 3\n")
+    assert "not known by itself; prior kept" in out
+    saved = mime.Fit.load(tmp_path / "mime_output" / "fit" / "fit.json")
+    assert saved.noise["motor.rotor_angular_velocity"][0] == pytest.approx(0.5, rel=0.15)
+    page = (tmp_path / "mime_output" / "fit" / "report.html").read_text(encoding="utf-8")
+    assert "Known only together" in page
+
+
+def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
+    code, out, err = cli(log=sticking_motor_log(rows=301))
+    assert code == 1
+    assert out == ""
+    assert "does not explain the log" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("bench.toml", "none.toml"), "fit.toml:3: scenario: no such file"),
+        (("starts = 1", "start = 1"), r"fit.toml:5: start: unknown key (did you mean 'starts'?)"),
+        (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: columns['speed']: 'rad/s' cannot be"),
+        (("motor.r_ohm", "motor.r_ohms"), "no parameter 'r_ohms' (did you mean 'r_ohm'?)"),
+        (("steps.csv", "step.csv"), "step.csv: no such file"),
+        (("volts =", "volt ="), "steps.csv: has no column 'volt' (did you mean 'volts'?)"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(cli, change, expected):
+    code, out, err = cli(FIT.replace(*change))
+    assert (code, out) == (2, "")
+    assert expected in err
+
+
+def test_other_inputs_of_the_scenario_stay_constant_or_are_refused(cli, tmp_path):
+    load = '[inputs."motor.load_torque"]\nkind = "sine"\namplitude = 0.1\nfrequency_hz = 2.0\n'
+    (tmp_path / "bench.toml").write_text(BENCH + load, encoding="utf-8")
+    code, _, err = cli()
+    assert code == 2
+    assert "changes motor.load_torque over time, and no column has it" in err

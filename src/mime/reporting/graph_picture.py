@@ -7,6 +7,7 @@ on in the same step, below it what is fed back.
 
 import dataclasses
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mime.core.program import Program
@@ -176,14 +177,16 @@ def _draw_words(axis: Any, x: float, y: float, words: _Words, is_node: bool) -> 
         top += 1.35 * size
 
 
+@cache
 def _width(text: str, size: float) -> float:
     """Points that a line of text takes; small letters on few pixels are a little wider."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
     weight = "bold" if size == _NAME else "normal"
-    path = TextPath((0, 0), text, size=size, prop=FontProperties(weight=weight), usetex=False)
-    return 1.06 * float(path.get_extents().width) if len(path.vertices) else 0.0
+    font = get_font(findfont(FontProperties(weight=weight)))
+    font.set_size(size, 72)
+    font.set_text(text)
+    return 1.06 * float(font.get_width_height()[0]) / 64.0
 
 
 def _driven(kind: str | None) -> str:

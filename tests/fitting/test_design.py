@@ -7,6 +7,7 @@ import pytest
 import mime
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
 
+pytestmark = pytest.mark.slow
 VOLTS, SPEED, CURRENT = COLUMNS["volts"], COLUMNS["speed"], COLUMNS["current"]
 SENSORS = {SPEED: NOISE[0], CURRENT: NOISE[1]}
 
@@ -18,10 +19,11 @@ def planned():
         {VOLTS: 6.0},
         SENSORS,
         UNKNOWNS,
-        duration=0.3,
+        duration=0.2,
         period=PERIOD,
         limits={CURRENT: 3.0},
-        starts=3,
+        harmonics=6,
+        starts=1,
     )
 
 

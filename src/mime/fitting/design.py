@@ -25,15 +25,16 @@ from mime.fitting.channel import Channel, place
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
-from mime.fitting.model import Model, first_fineness, in_double
+from mime.fitting.model import Model, first_fineness, in_double, with_timestep
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.solve import prior_of
 from mime.fitting.unknown import Unknown
 from mime.running.simulation import Simulation
 
-_STEEP = 1e3
-"""Weight of the penalty: of an excess of a tenth, ten units of log det."""
-_MOST_STEPS = 150
+_STEEP = 1e4
+"""Weight of the penalty: an excess of a tenth in a tenth of the rows costs ten units of log det."""
+_MOST_STEPS, _DESCENTS = 60, 2
+"""Of a descent, and how often one goes on with a fresh memory where the last one got stuck."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,10 +121,9 @@ def design(
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
         step = np.where(plan.part < 0.5, 1.0, -1.0)
         others = {
-            name: plan.outlook(plan.kept(np.tile(shape, (len(driven), 1)), bounds))
+            name: plan.outlook(plan.kept(np.tile(shape, (len(driven), 1))))
             for name, shape in (("step", step), ("chirp", chirp))
         }
-        best = plan.kept(best, bounds)
         time = period_s * np.arange(rows)
         by_field = dict(zip(driven, best * np.array([*driven.values()])[:, None], strict=True))
         return Design(time, by_field, plan.outlook(best), others)
@@ -151,9 +151,9 @@ class _Plan:
         self.driven, self.noise, self.limits = driven, noise, limits
         table = {"time": period_s * np.arange(rows + 1)}
         table |= {field: np.zeros(rows + 1) for field in driven}
-        table |= {field: np.arange(rows + 1.0) for field in {**noise, **limits}}
+        table |= {field: np.arange(rows + 1.0) for field in noise}
         columns: dict[str, str | Channel] = {field: field for field in {**driven, **noise}}
-        columns |= {field: Channel(field, delay=0) for field in limits if field not in noise}
+        self.watched = {field: place(simulation, field, field) for field in limits}
         for field in driven:
             if not place(simulation, field, field).is_input:
                 raise InputError(
@@ -196,17 +196,36 @@ class _Plan:
         jacobian, readings = jax.jacfwd(twice, has_aux=True)(jnp.asarray(self.z))
         return readings, jacobian
 
+    def beyond(self, shapes: Any) -> list[Any]:
+        """Fields that have limits, over those, in every step."""
+        if not self.limits:
+            return []
+        pairs = zip(self.model.coordinates, self.z, strict=True)
+        values = {c.key[0]: c.value(z) for c, z in pairs if c.kind == "parameter"}
+        made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
+        step = made.period_s / self.model.fineness
+        simulation = with_timestep(self.model.simulation, step).with_parameters(values)
+        _, recorded = simulation.rollout(
+            simulation.init_state(),
+            inputs,
+            steps=made.intervals * self.model.fineness,
+            record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),
+        )
+        return [
+            jnp.abs(where.of(recorded[where.node][where.name])) / self.limits[field]
+            for field, where in self.watched.items()
+        ]
+
     def cost(self, shapes: Any) -> Any:
         """-log det, and what is beyond the limits."""
-        readings, jacobian = self.seen(shapes)
+        _, jacobian = self.seen(shapes)
         F = sum(jacobian[f].T @ jacobian[f] / sigma**2 for f, sigma in self.noise.items())
         cost = -jnp.linalg.slogdet(F)[1]
         if not self.is_parameter.all():
             rest = np.flatnonzero(~self.is_parameter)
             cost = cost + jnp.linalg.slogdet(F[np.ix_(rest, rest)])[1]
-        for field, largest in self.limits.items():
-            beyond = jnp.maximum(jnp.abs(readings[field]) / largest - 1.0, 0.0)
-            cost = cost + _STEEP * jnp.max(beyond**2)
+        for ratio in self.beyond(shapes):
+            cost = cost + _STEEP * jnp.mean(jnp.maximum(ratio - 1.0, 0.0) ** 2)
         return cost
 
     def best(self, waves: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
@@ -219,21 +238,23 @@ class _Plan:
             return self.cost(jnp.tanh(a.reshape(size) @ waves))
 
         both: Callable[[Any], Any] = jax.jit(jax.value_and_grad(of))
+        square = np.where(self.part < 0.5, 1.5, -1.5)  # near a step, which is no bad start
+        near, *_ = np.linalg.lstsq(waves.T, square, rcond=None)
         ends = []
-        for _ in range(count):
-            start = random.normal(0.0, 1.0 / np.sqrt(len(waves)), size[0] * size[1])
-            self._refuse_open(self.rank(np.tanh(start.reshape(size) @ waves)))
-            ends.append(
-                minimize(
+        for number in range(count):
+            a: Any = random.normal(0.0, 1.0 / np.sqrt(len(waves)), size).ravel()
+            a = np.tile(near, size[0]) + 0.1 * a if number == 0 else a
+            self._refuse_open(self.rank(np.tanh(a.reshape(size) @ waves)))
+            for _ in range(_DESCENTS):
+                a = minimize(
                     lambda a: tuple(np.asarray(part, float) for part in both(a)),
-                    start,
+                    a,
                     jac=True,
                     method="L-BFGS-B",
                     options={"maxiter": _MOST_STEPS},
-                )
-            )
-        end = min(ends, key=lambda found: found.fun)
-        return np.tanh(end.x.reshape(size) @ waves)
+                ).x
+            ends.append(self.kept(np.tanh(a.reshape(size) @ waves)))
+        return max(ends, key=lambda shapes: self.outlook(shapes).log_det)
 
     def rank(self, shapes: np.ndarray) -> Rank:
         """What that input would tell."""
@@ -250,14 +271,11 @@ class _Plan:
         log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
         return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen})
 
-    def kept(self, shapes: np.ndarray, limits: Mapping[str, float]) -> np.ndarray:
+    def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
+        look = jax.jit(lambda shapes: [jnp.max(ratio) for ratio in self.beyond(shapes)])
         for _ in range(100):
-            readings, _ = self._compiled(shapes)
-            over = max(
-                (float(np.max(np.abs(readings[f]))) / limit for f, limit in limits.items()),
-                default=0.0,
-            )
+            over = max((float(ratio) for ratio in look(shapes)), default=0.0)
             if over <= 1.0:
                 break
             shapes = shapes * max(0.5, 0.999 / over)

@@ -405,3 +405,8 @@ def test_members_of_a_batch_may_have_no_limit(run):
     assert np.any(torques[1] > limits[0])
     with pytest.raises(ValueError, match="torque_limits_n_m"):
         run.compiled.with_parameters({"arm.servo.torque_limits_n_m": [np.nan] * 3})
+
+
+def test_an_absurd_timestep_is_warned_of_and_not_an_overflow(tree):
+    with pytest.warns(StabilityWarning, match="timestep of 1e[+]200 s"):
+        JointPDNode("pd", 1e200, tree, kp=10.0, kd=1.0)

@@ -307,10 +307,11 @@ class JointPDNode(_JointController):
 
     def value_warnings(self) -> Iterator[Warning]:
         """A torque that is held over a step: 2 kd dt + kp dt² < 4 J, or the loop shakes itself."""
-        tree, dt = self.tree, self.timestep
+        tree, dt = self.tree, np.float64(self.timestep)
         if not known(self.kp, self.kd, *jax.tree.leaves(tree)):
             return
-        demand = (2 * np.asarray(self.kd) * dt + np.asarray(self.kp) * dt**2) / 4
+        with np.errstate(over="ignore"):  # infinite is too much as well
+            demand = (2 * np.asarray(self.kd) * dt + np.asarray(self.kp) * dt**2) / 4
         inertia = _least_inertia(tree, dt)
         if np.any(demand > inertia):
             j = int(np.argmax(demand / inertia))

@@ -27,6 +27,7 @@ PAGES = {
     "graphs": ("Graphs, runs and scenarios", ("running", "scenarios", "xla")),
     "kinematics": ("Robots, kinematics and dynamics", ("control", "models")),
     "nodes": ("Nodes and their effects", ("nodes",)),
+    "fitting": ("Parameters from logs, the next experiment", ("fitting",)),
     "core": ("Nodes of your own, errors", ("core",)),
     "maze": ("Mazes", ("maze",)),
     "mouse": ("The mouse", ("mouse",)),
@@ -114,7 +115,10 @@ def _final(package: griffe.Module, thing: griffe.Object) -> griffe.Object:
 
 def _page(thing: griffe.Object) -> str:
     room = thing.path.split(".")[1]
-    return next(page for page, (_, rooms) in PAGES.items() if room in rooms)
+    for page, (_, rooms) in PAGES.items():
+        if room in rooms:
+            return page
+    raise LookupError(f"{thing.path} is public: PAGES has no page for the room {room!r}")
 
 
 def _section(thing: griffe.Object, path: str) -> list[str]:

@@ -23,7 +23,6 @@ from mime.commands.output import (
     save_partial,
     write_bytes,
 )
-from mime.replay.show import replay_scenario
 from mime.reporting.graph_picture import draw_graph
 from mime.reporting.html import png_bytes
 from mime.reporting.plots import draw_plot
@@ -197,6 +196,8 @@ def _picture(title: str, draw: Callable[[], "Figure"], failures: list[str]) -> b
 
 def _replay(scenario: Scenario, outcome: Outcome) -> str | None:
     """The page to watch the run on; None where there is nothing to see."""
+    from mime.replay.show import replay_scenario
+
     try:
         if not outcome.trajectory.drawing:
             return None

@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mime.control.kinematics.tree import KinematicTree
 from mime.core.arguments import path as path_of
 from mime.core.arguments import real, text, texts, whole
 from mime.core.problem import InputError
 from mime.replay.content import MOST_MEMBERS, page_content
 from mime.replay.curves import plots_of_fields
 from mime.replay.page import Replay
-from mime.replay.robot import robot_content
-from mime.replay.still import write_gif
 from mime.running.trajectory import Trajectory
 from mime.scenarios.scenario import Scenario
+
+if TYPE_CHECKING:  # robots and films are not part of every run
+    from mime.control.kinematics.tree import KinematicTree
 
 Path = str | os.PathLike[str]
 
@@ -51,6 +52,8 @@ def replay_scenario(scenario: Scenario, run: Trajectory) -> Replay:
 
 def animate_run(run: Trajectory, path: Path, fps: float, speed: float) -> None:
     """A GIF of a run."""
+    from mime.replay.still import write_gif
+
     file = path_of("path", path)
     if file.suffix.lower() != ".gif":
         raise InputError(
@@ -62,8 +65,10 @@ def animate_run(run: Trajectory, path: Path, fps: float, speed: float) -> None:
     write_gif(run, file, real("fps", fps, "1/s", above=0), real("speed", speed, above=0))
 
 
-def show_robot(tree: KinematicTree, path: Path | None) -> Replay:
+def show_robot(tree: "KinematicTree", path: Path | None) -> Replay:
     """The page of a robot alone, written when there is a path."""
+    from mime.replay.robot import robot_content
+
     page = Replay(tree.name, lambda: robot_content(tree))
     if path is not None:
         page.save(path)

@@ -53,7 +53,7 @@ def pinocchio_verdict(file):
     if file.suffix == ".xml":
         build = pinocchio.buildModelFromMJCF
     try:
-        with _silence():
+        with silence():
             model = build(str(file))
     except Exception as error:
         return Verdict("refused", _reason(error))
@@ -61,7 +61,8 @@ def pinocchio_verdict(file):
 
 
 @contextlib.contextmanager
-def _silence():
+def silence():
+    """Pinocchio's parser talks to standard error by itself."""
     kept = os.dup(2)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 2)

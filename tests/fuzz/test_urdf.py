@@ -4,7 +4,6 @@ What is in a file is counted by another parser of XML, and its dynamics by Pinoc
 how many: `make fuzz` tries 10,000.
 """
 
-import contextlib
 import math
 import os
 import pickle
@@ -21,6 +20,7 @@ import pytest
 from audit import events
 from mime.control.kinematics import KinematicTree, UrdfError, parse_urdf
 from mime.models import model_path
+from robot_table import silence
 from tree_dynamics import mass_and_bias
 
 HOW_MANY = int(os.environ.get("MIME_FUZZ", "200"))
@@ -167,19 +167,6 @@ def check_nothing_is_dropped(tree: KinematicTree, content: bytes) -> None:
             if moving[name].get("type") == "continuous":
                 ends = [-np.inf, np.inf]
             np.testing.assert_array_equal(tree.joint_limits[i], ends)
-
-
-@contextlib.contextmanager
-def silence():
-    """Pinocchio's parser talks to standard error by itself."""
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def has_pinocchios_dynamics(tree: KinematicTree, file: Path) -> bool:

@@ -258,7 +258,8 @@ def test_a_wrong_drawing_is_a_warning_and_the_run_is_kept(tmp_path):
 
 
 def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
-    trimesh = pytest.importorskip("trimesh")
+    import trimesh
+
     trimesh.creation.icosphere(subdivisions=4, radius=0.1).export(tmp_path / "ball.stl")
     link = """<link name="{name}"><inertial><mass value="2"/><inertia ixx="0.05" iyy="0.04"
     izz="0.03" ixy="0" ixz="0" iyz="0"/></inertial><visual><geometry><mesh filename="{file}"/>

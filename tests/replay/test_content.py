@@ -38,6 +38,7 @@ from mime.replay.meshes import Meshes, read_mesh, thinned
 from mime.replay.motion import world_matrices
 from mime.replay.page import json_in_html
 from mime.replay.robot import mass_table, robot_content
+from mime.replay.still import still
 from mime.running.scene import DrawingWarning, scene
 
 ROOT = Path(__file__).parents[2]
@@ -195,6 +196,14 @@ def test_a_field_that_was_not_recorded_is_told(run):
 def test_bad_wishes_are_refused(run, options, words):
     with pytest.raises(InputError, match=words):
         run.replay(**options)
+
+
+def test_a_still_shows_the_whole_robot_and_never_what_fills_up_short_polygons(run):
+    """Matplotlib pads polygons with memory that holds anything: its own limits may be anything."""
+    axes = still(run).axes[0]
+    assert not axes.get_autoscale_on()
+    spans = [np.ptp(limits) for limits in (axes.get_xlim(), axes.get_ylim(), axes.get_zlim())]
+    assert 0.1 < max(spans) < 5.0  # metres: the arm's
 
 
 def test_a_gif_is_written_by_matplotlib_and_other_films_are_refused(run, tmp_path):

@@ -45,6 +45,7 @@ class Stage:
 
         figure = Figure(figsize=(1.25 * size_inches, size_inches))
         axes: Any = figure.add_axes((0.0, 0.0, 1.0, 1.0), projection="3d")
+        axes.autoscale(False)  # Matplotlib fills up short polygons with anything
         frames = self._frames(sample)
         polygons: list[np.ndarray] = []
         colours: list[Any] = []

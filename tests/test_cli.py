@@ -317,32 +317,6 @@ def test_completion_knows_the_commands(cli, shell):
     assert "geared_motor_voltage" in out
 
 
-def test_bash_offers_names_of_scenarios_nodes_motors_and_robots(cli, tmp_path):
-    (tmp_path / "mime.bash").write_text(cli("completion", "bash")[1])
-    (tmp_path / "geared_by_me.toml").touch()
-    asked = ["ru", "run gear", "show maxon_re4", "show MotorN", "show desk", "list mo", "run --res"]
-    offered = """
-    source ./mime.bash
-    while read -ra typed; do
-      COMP_WORDS=(mime "${typed[@]}"); COMP_CWORD=${#typed[@]}; COMPREPLY=()
-      _mime_names; echo "${COMPREPLY[*]}"
-    done
-    """
-    typed = "\n".join(asked) + "\n"
-    run = subprocess.run(
-        ["bash", "-c", offered], input=typed, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert run.stdout.splitlines() == [
-        "run",
-        "geared_motor_voltage geared_by_me.toml",
-        "maxon_re40_148877",
-        "MotorNode",
-        "desktop_arm_6axis desktop_arm_elastic",
-        "models motors",
-        "--resume",
-    ]
-
-
 def test_a_motor_and_a_scenario_are_shown(cli):
     code, out, _ = cli("show", "maxon_re40_148877")
     assert code == 0

@@ -70,12 +70,12 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
 
     :param shell: your shell
     """
-    from mime.commands.completion import with_names
+    from mime.commands.completion import script
 
-    script = io.StringIO()
-    with contextlib.redirect_stdout(script), contextlib.suppress(SystemExit):
-        _dispatch(["--tyro-print-completion", shell])
-    print(with_names(shell, script.getvalue()), end="")
+    tyros = io.StringIO()
+    with contextlib.redirect_stdout(tyros), contextlib.suppress(SystemExit):
+        _dispatch(["--tyro-print-completion", "bash"])
+    print(script(shell, tyros.getvalue(), _commands()), end="")
     return OK
 
 

@@ -110,7 +110,7 @@ def rank_of(
     """The rank of a whitened Jacobian (with the rows of real priors, without mere anchors)."""
     count, free = jacobian.shape[1], ~at_bound
     widest = np.where(is_log, WIDEST_LOG, WIDEST)
-    triangle = np.linalg.qr(jacobian[:, free] * widest[free], mode="r")  # the same s and V
+    triangle = upper_triangle(jacobian[:, free] * widest[free])  # the same s and V
     _, s, Vt = np.linalg.svd(triangle)
     singular, directions = np.zeros(count), np.zeros((count, count))
     singular[: len(s)] = s
@@ -118,3 +118,15 @@ def rank_of(
     for place, j in enumerate(np.flatnonzero(at_bound)):
         directions[j, len(s) + place] = 1.0
     return Rank(singular, directions, widest, at_bound, quantile)
+
+
+def upper_triangle(matrix: np.ndarray) -> np.ndarray:
+    """R of Q R = matrix, block by block: small ones stay in the cache, and start no threads."""
+    columns = matrix.shape[1]
+    size = 8 * columns
+    while len(matrix) > size:
+        rows = -(-len(matrix) // size) * size
+        padded = np.zeros((rows, columns))
+        padded[: len(matrix)] = matrix
+        matrix = np.linalg.qr(padded.reshape(-1, size, columns), mode="r").reshape(-1, columns)
+    return np.linalg.qr(matrix, mode="r")

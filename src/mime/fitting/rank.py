@@ -124,7 +124,7 @@ def upper_triangle(matrix: np.ndarray) -> np.ndarray:
     """R of Q R = matrix, block by block: small ones stay in the cache, and start no threads."""
     columns = matrix.shape[1]
     size = 8 * columns
-    while len(matrix) > size:
+    while 0 < size < len(matrix):
         rows = -(-len(matrix) // size) * size
         padded = np.zeros((rows, columns))
         padded[: len(matrix)] = matrix

@@ -86,7 +86,7 @@ def _refuse_late_commands(simulation: Simulation, kept: Sequence[str], timestep:
     """One step late is one sample in the graph as it is, and less with finer steps around it."""
     hint = (
         "wire what it reads with delay=True and what it commands without, as a controller that "
-        f"runs first in each sample; or give the graph steps of {timestep:g} s"
+        f"runs first in each sample; or give the physics around it steps of {timestep:g} s yourself"
     )
     for group in simulation.wiring.groups:
         if inside := [name for name in group.members if name in kept]:

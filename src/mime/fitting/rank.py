@@ -9,7 +9,7 @@ Along a direction that the log leaves open s_i is 0, and every unknown in it is 
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -128,5 +128,7 @@ def upper_triangle(matrix: np.ndarray) -> np.ndarray:
         rows = -(-len(matrix) // size) * size
         padded = np.zeros((rows, columns))
         padded[: len(matrix)] = matrix
-        matrix = np.linalg.qr(padded.reshape(-1, size, columns), mode="r").reshape(-1, columns)
-    return np.linalg.qr(matrix, mode="r")
+        blocks: Any = np.linalg.qr(padded.reshape(-1, size, columns), mode="r")
+        matrix = blocks.reshape(-1, columns)
+    triangle: Any = np.linalg.qr(matrix, mode="r")
+    return triangle

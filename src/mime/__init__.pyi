@@ -84,6 +84,10 @@ from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
+from mime.tuning.goal import Goal as Goal
+from mime.tuning.result import Tuning as Tuning
+from mime.tuning.result import TuningError as TuningError
+from mime.tuning.tune import tune as tune
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
 __all__: list[str]

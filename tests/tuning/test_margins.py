@@ -52,7 +52,7 @@ def test_the_pi_of_a_motor():
 
 
 def pendulum(kp, kd, tmp_path):
-    """A link on a motor, torque one step late: the edge's delay."""
+    """A link under a PD that knows it a step late, and whose torque comes a step late."""
     file = tmp_path / "link.urdf"
     file.write_text(
         '<robot name="r"><link name="base"/><link name="link"><inertial>'
@@ -64,8 +64,8 @@ def pendulum(kp, kd, tmp_path):
     graph = mime.GraphManager()
     graph.add_node(mime.RobotArmNode("arm", 5e-3, file, end_effector_link_name="link"))
     graph.add_node(mime.JointPDNode("pd", 5e-3, file, kp, kd, gravity_compensation=False))
-    graph.add_edge("arm", "pd", "joint_angles", "joint_angles")
-    graph.add_edge("arm", "pd", "joint_velocities", "joint_velocities")
+    graph.add_edge("arm", "pd", "joint_angles", "joint_angles", delay=True)
+    graph.add_edge("arm", "pd", "joint_velocities", "joint_velocities", delay=True)
     graph.add_edge("pd", "arm", "joint_torques", "commanded_joint_torques", delay=True)
     graph.add_external_input("pd", "desired_joint_angles")
     return graph.compile()
@@ -77,13 +77,14 @@ def test_the_pd_of_a_joint_with_its_delay(tmp_path):
     loop, matrix = matrix_of(pendulum(kp, kd, tmp_path), ["pd.kp"])
     assert (loop.name, loop.addresses) == ("pd[j]", ("pd.kp", "pd.kd"))
     found = margin_of(matrix, dt)
-    # v' = v + dt / I (tau_held - m g l q), q' = q + dt v', then tau' = -(kp q' + kd v')
+    # v' = v + dt / I (tau_held - m g l q), q' = q + dt v', and tau' = -(kp q + kd v)
     k = dt / inertia
     A = np.array([[1 - dt * k * weight, dt, dt * k], [-k * weight, 1.0, k], [0.0, 0.0, 0.0]])
-    row = np.array([kp, kd, 0.0]) @ np.array([A[0], A[1], np.zeros(3)])
-    open_loop = control.ss(A, [[0.0], [0.0], [1.0]], row[None], [[0.0]], dt)
-    gain, phase, _, crossover = control.margin(open_loop)
-    assert found.gain_db == pytest.approx(20 * np.log10(gain), rel=1e-6)
+    open_loop = control.ss(A, [[0.0], [0.0], [1.0]], [[kp, kd, 0.0]], [[0.0]], dt)
+    # All of them: the pendulum's own resonance, undamped, is an infinite gain and no margin.
+    gains, phases, _, _, crossovers, _ = control.stability_margins(open_loop, returnall=True)
+    phase, crossover = phases[np.argmin(np.abs(phases))], crossovers[np.argmin(np.abs(phases))]
+    assert found.gain_db == pytest.approx(20 * np.log10(min(gains[gains > 1])), rel=1e-6)
     assert found.phase_deg == pytest.approx(phase, rel=1e-6)
     assert found.crossover_hz == pytest.approx(crossover / (2 * np.pi), rel=1e-6)
 

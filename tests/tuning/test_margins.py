@@ -1,6 +1,7 @@
 """Margins of sampled loops against python-control on state-space models written here."""
 
 import control
+import jax
 import numpy as np
 import pytest
 
@@ -17,11 +18,12 @@ def matrix_of(simulation, gains, at=0, state=None, inputs=None):
     state = simulation.init_state() if state is None else state
     outside = external_at(simulation, inputs, 1)(state)
 
+    @jax.jit
     def matrix(g):
         changed = simulation.with_parameters(scaled(simulation, loop, g, {}))
-        return np.asarray(step_matrix(changed, state, outside))
+        return step_matrix(changed, state, outside)
 
-    return loop, matrix
+    return loop, lambda g: np.asarray(matrix(g))
 
 
 def motor(**options):

@@ -214,8 +214,7 @@ def _picked(name: str, recorded: Any) -> Any:
 
 def _root(x: Any) -> Any:
     """sqrt, with a slope of 0 at 0."""
-    safe = jnp.where(x > 0, x, 1.0)
-    return jnp.where(x > 0, jnp.sqrt(safe), 0.0)
+    return jnp.where(x == 0, 0.0, jnp.sqrt(jnp.where(x == 0, 1.0, x)))
 
 
 def _earlier(t: np.ndarray, y: Any, lag: float) -> Any:
@@ -245,7 +244,7 @@ def _response(merit: Any, time: np.ndarray, y: Any) -> Any:
     if merit.kind == "rise_time":
         return _crossing(t, way, 0.9) - _crossing(t, way, 0.1)
     off = jnp.abs(way - 1.0)
-    last = jnp.max(jnp.where(off > merit.band, jnp.arange(len(t)), -1))
+    last = jnp.max(jnp.where(~(off <= merit.band), jnp.arange(len(t)), -1))
     k = jnp.clip(last, 0, len(t) - 2)
     settles = _between(t, off, k, merit.band)
     never = t[-1] * off[-1] / merit.band

@@ -82,7 +82,7 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
 def _commands() -> dict[str, Callable[..., Any]]:
     """The subcommands by name. They load here, since `mime --version` needs none of them."""
     from mime.commands.demo import demo
-
+    from mime.commands.design import design
     from mime.commands.fit import fit
     from mime.commands.graph import graph, plot
     from mime.commands.listing import list_
@@ -102,7 +102,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "plot": plot,
         "view": view,
         "fit": fit,
-
+        "design": design,
         "tune": tune,
         "demo": demo,
         "verify": verify,

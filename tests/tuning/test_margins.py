@@ -1,10 +1,10 @@
 """Margins of sampled loops against python-control on state-space models written here."""
 
-import control
 import jax
 import numpy as np
 import pytest
 
+import control
 import mime
 from mime.tuning.gains import Gains
 from mime.tuning.margins import external_at, loops_of, margin_of, scaled, step_matrix

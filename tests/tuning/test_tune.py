@@ -73,7 +73,9 @@ def test_the_gains_are_scipys_and_keep_the_limits(tuned):
     assert inertias[0] == pytest.approx(J)
     found = [tuned[name].after for name in GAINS]
     errors, over, torques = figures(found, inertias)
-    np.testing.assert_allclose([row.after for row in tuned.figures], [errors, over, torques], rtol=1e-9)
+    np.testing.assert_allclose(
+        [row.after for row in tuned.figures], [errors, over, torques], rtol=1e-9
+    )
     best = minimize(
         lambda z: np.mean(figures(np.exp(z), inertias)[0]),
         np.log(found),

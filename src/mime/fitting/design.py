@@ -27,13 +27,7 @@ from mime.fitting.channel import Channel, place
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
-from mime.fitting.model import (
-    Model,
-    first_fineness,
-    in_double,
-    initial_state,
-    with_timestep,
-)
+from mime.fitting.model import Model, first_fineness, in_double, initial_state, with_timestep
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.solve import prior_of
 from mime.fitting.unknown import Unknown

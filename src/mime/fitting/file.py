@@ -76,6 +76,8 @@ class FitTable(_Table):
     logs: dict[str, LogTable]
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
+    design: Any = None
+    """The next experiment, which `mime design` reads."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,9 +46,7 @@ class Gain:
 class Gains:
     """All gains of a tuning."""
 
-    def __init__(
-        self, simulation: Simulation, given: Mapping[str, Between | None] | Sequence[str]
-    ):
+    def __init__(self, simulation: Simulation, given: Mapping[str, Between | None] | Sequence[str]):
         if not isinstance(given, Mapping):
             given = dict.fromkeys(texts("gains", given))
         given = mapping("gains", given, "{'node.gain': (least, largest)}")
@@ -79,7 +77,9 @@ class Gains:
         """The graph's own gains, and others: between the bounds, or within a factor of ten."""
         low, high, start = self.low, self.high, self.start
         wide = np.array([g.is_bounded for g in self.entries])
-        near = np.log(10.0) * np.array([1.0 if g.is_log else abs(g.start) or 1.0 for g in self.entries])
+        near = np.log(10.0) * np.array(
+            [1.0 if g.is_log else abs(g.start) or 1.0 for g in self.entries]
+        )
         begin, end = np.where(wide, low, start - near), np.where(wide, high, start + near)
         drawn = begin + (end - begin) * random.random((count - 1, len(start)))
         return np.clip(np.vstack([start, drawn]), low, high)

@@ -19,7 +19,10 @@ def picture(tuning: "Tuning") -> "Figure":
         figure = Figure(figsize=(8.0, 0.8 + 1.8 * count), layout="constrained")
         axes = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
         for axis, trace in zip(axes, tuning.traces, strict=True):
-            for label, colour, side in (("before", "0.6", trace.before), ("after", "C0", trace.after)):
+            for label, colour, side in (
+                ("before", "0.6", trace.before),
+                ("after", "C0", trace.after),
+            ):
                 nominal, low, high = side
                 axis.fill_between(trace.time_s, low, high, color=colour, alpha=0.25, linewidth=0)
                 axis.plot(trace.time_s, nominal, color=colour, linewidth=1.2, label=label)

@@ -1,8 +1,8 @@
 """The plants that gains must serve: the graph's own first, then as it may be instead.
 
-    value = nominal exp(s n)          a spread of s, n normal: 0.2 is about 20 percent
-    value from low to high            a pair, uniform
-    log values = log found + L n      a fit: L Lᵀ its covariance, so that errors go together
+value = nominal exp(s n)          a spread of s, n normal: 0.2 is about 20 percent
+value from low to high            a pair, uniform
+log values = log found + L n      a fit: L Lᵀ its covariance, so that errors go together
 """
 
 from collections.abc import Mapping

@@ -138,7 +138,9 @@ class Tuning(Mapping[str, GainRow]):
     def simulation(self) -> Simulation:
         """The graph that was given, with the tuned gains."""
         if self.model is None:
-            raise TuningError("a tuning that was loaded has no model; Tuning.load(path, simulation)")
+            raise TuningError(
+                "a tuning that was loaded has no model; Tuning.load(path, simulation)"
+            )
         return self.model.with_parameters(dict(self.parameters))
 
     def to_toml(self) -> str:
@@ -195,7 +197,9 @@ class Tuning(Mapping[str, GainRow]):
                 for row in data["margins"]
             )
             data["traces"] = tuple(
-                Trace(t["field"], np.array(t["time_s"]), *(tuple(map(np.array, t[s])) for s in sides))
+                Trace(
+                    t["field"], np.array(t["time_s"]), *(tuple(map(np.array, t[s])) for s in sides)
+                )
                 for t in data["traces"]
             )
             for name in ("plants", "parameters"):
@@ -203,7 +207,9 @@ class Tuning(Mapping[str, GainRow]):
             data["starts"] = tuple(data["starts"])
             return Tuning(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise TuningError(f"{file}: not a tuning that this version of MIME has saved") from error
+            raise TuningError(
+                f"{file}: not a tuning that this version of MIME has saved"
+            ) from error
 
 
 def _plain(value: Any) -> Any:

@@ -251,7 +251,9 @@ def _tuned(
     if not np.isfinite(ends.cost).any():
         raise InputError(_diverged(bench, costs), place=("gains",))
     best = ends.best
-    new = np.array([float(g.value(x)) for g, x in zip(bench.gains.entries, ends.x[best], strict=True)])
+    new = np.array(
+        [float(g.value(x)) for g, x in zip(bench.gains.entries, ends.x[best], strict=True)]
+    )
     after = _side(bench, new)
     _refuse_infeasible(bench, ends, new, after)
     same = ends.cost <= ends.cost[best] + 1e-3 * abs(ends.cost[best])

@@ -77,6 +77,8 @@ class FitTable(_Table):
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
     loss: Literal["linear", "soft_l1", "huber"] = "linear"
+    design: Any = None
+    """The next experiment, which `mime design` reads."""
 
 
 @dataclasses.dataclass(frozen=True)

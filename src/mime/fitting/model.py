@@ -70,7 +70,7 @@ class Model:
             own = {c.key[1:]: v for c, v in pairs if c.kind == "initial" and c.key[0] == number}
             every = steps // SAMPLES if experiment.is_uniform else 1
             _, recorded = simulation.rollout(
-                simulation.init_state(_initial(simulation, experiment, own)),
+                simulation.init_state(initial_state(simulation, experiment, own)),
                 data["inputs"][number],
                 steps=experiment.intervals * steps,
                 record=_record(experiment),
@@ -184,7 +184,7 @@ def _record(experiment: Experiment) -> dict[str, list[str]]:
 SENSING = ("delay", "offset", "gain")
 
 
-def _initial(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
+def initial_state(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
     """`{node: {field: value}}` of the state at the first row."""
     initial: dict[str, dict[str, Any]] = {}
     for start in experiment.starts:

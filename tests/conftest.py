@@ -10,6 +10,8 @@ import jaxtyping
 import numpy as np
 import pytest
 
+from sizes import FULL, of_today, refuse_unknown_cases, sized
+
 SOURCES = Path(__file__).parents[1] / "src"
 WITH_SHAPES = ["mime.nodes"] + [
     ".".join(path.relative_to(SOURCES).with_suffix("").parts)
@@ -46,7 +48,19 @@ each operation in test_primitives.py), and XLA's is the same program, operation 
 operation. This takes a third off a test's time."""
 
 
-SHAPES_CHECKED = {"nodes", "control", "maze", "mouse", "test_shapes.py"}
+SHAPES_CHECKED = sized(
+    {"nodes", "control", "maze", "mouse", "test_shapes.py"},
+    small={
+        *("test_shapes.py", "test_every_node.py", "test_validated_ranges.py"),
+        *(
+            "test_dynamics.py",
+            "test_joint_limits.py",
+            "test_controllers.py",
+            "test_motor_driven.py",
+        ),
+        *("test_maze.py", "test_tracking.py"),
+    },
+)
 """Here shapes are checked at each call, where the functions that name them have tests of their own.
 A program takes more than twice as long to trace so."""
 
@@ -69,7 +83,7 @@ def pytest_runtest_setup(item):
     optimised = {
         compiler: not folders.isdisjoint(item.path.parts) for compiler, folders in OPTIMISED.items()
     }
-    as_for_users = optimised["mime.native"] or "MIME_SOAK" in os.environ
+    as_for_users = optimised["mime.native"] or FULL
     os.environ["MIME_NATIVE_OPTIMISE"] = "1" if as_for_users else "0"
     jax.config.update("jax_disable_most_optimizations", not optimised["XLA"])
 
@@ -78,11 +92,15 @@ SLOW_FOLDERS = ("oracles", "verification")
 """Comparisons with other simulators, and every benchmark of `mime verify`, twice."""
 
 
-def pytest_collection_modifyitems(items):
-    """First what shares the longest run, MIME-VER-170's: so one worker does, and computes it once.
+def pytest_collection_modifyitems(config, items):
+    """Leave out what `make soak` alone runs; begin with the longest run that is shared, VER-170.
 
-    (Each worker begins with a contiguous part of the list.)
+    So one worker does that, and computes it once: each begins with a contiguous part of the list.
     """
+    if not any("::" in word for word in config.args):
+        refuse_unknown_cases(items)
+    items[:], left = of_today(items)
+    config.hook.pytest_deselected(items=left)
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS:
             item.add_marker("slow")

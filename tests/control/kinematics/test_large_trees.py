@@ -222,6 +222,7 @@ def test_long_chains_in_a_batch_are_what_python_computes_one_by_one(snake):
     np.testing.assert_allclose(batched, alone, rtol=0, atol=1e-9 * np.max(np.abs(alone)))
 
 
+@pytest.mark.soak("gradients in loops agree with differences above")
 def test_gradients_of_a_long_chain_are_finite_where_a_joint_can_stand(snake):
     def last(masses, q):
         tree = dataclasses.replace(snake, masses=masses)

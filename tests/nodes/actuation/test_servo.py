@@ -91,6 +91,7 @@ def test_a_step_without_limits_solves_the_implicit_equation(tree):
     np.testing.assert_allclose(new["joint_angles"], there, rtol=1e-12)
 
 
+@pytest.mark.small("inserted_body")
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")  # of links, which swing on their springs
 @pytest.mark.parametrize("model", ["sea", "inserted_body"])
 def test_on_a_spring_it_holds_the_rotor_at_the_goal(tree, model):

@@ -40,7 +40,10 @@ OPTIMISED = {
         *("elementary", "test_scenarios.py", "test_blocks.py"),
         *("test_machine.py", "test_random_programs.py"),
     },
-    "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
+    "XLA": sized(
+        {"xla", "documentation", "verification", "test_scenarios.py"},
+        small={"xla", "test_scenarios.py"},
+    ),
 }
 """Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is
 there sooner: `mime.native`'s has the same bits (an arm's in tests/native/test_machine.py, those of
@@ -51,7 +54,7 @@ operation. This takes a third off a test's time."""
 SHAPES_CHECKED = sized(
     {"nodes", "control", "maze", "mouse", "test_shapes.py"},
     small={
-        *("test_shapes.py", "test_every_node.py", "test_validated_ranges.py"),
+        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py"),
         *(
             "test_dynamics.py",
             "test_joint_limits.py",

@@ -116,7 +116,12 @@ def build(names, periods, edges, external, group, shuffle):
     return graph.compile()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=sized(40, small=10),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(graphs())
 @pytest.mark.slow
 def test_a_compiled_graph_equals_the_obvious_interpreter(drawn):

@@ -22,6 +22,27 @@ WITH_SHAPES = ["mime.nodes"] + [
 ]
 """The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
 each call of the compiler of native code took longer than the tests themselves."""
+NAMES_SHAPES = re.compile(r"Array|Float|Int|Bool|Shaped|Num|Real|Inexact|PyTree|Key")
+
+
+def where_shapes_are_named(*, typechecker, decorate=jaxtyping.jaxtyped):
+    """`jaxtyped`, but of functions that name no shapes, and of those that are made anew at each
+    call of another while nothing is checked: to wrap them takes longer than to trace them."""
+
+    def decorated(thing):
+        named = getattr(thing, "__annotations__", None)
+        inner = "<locals>" in getattr(thing, "__qualname__", "")
+        if not isinstance(thing, type) and (
+            (inner and jaxtyping.config.jaxtyping_disable)
+            or (named is not None and not NAMES_SHAPES.search(str(named)))
+        ):
+            return thing
+        return decorate(thing, typechecker=typechecker)
+
+    return decorated
+
+
+jaxtyping.jaxtyped = where_shapes_are_named  # what the hook writes above each function
 jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test

@@ -260,10 +260,13 @@ class Excitation:
     def torques(self) -> Callable[..., Any]:
         """tau of every row."""
 
+        return jax.jit(self._torques)
+
+    def _torques(self, q: Any, qd: Any, qdd: Any) -> Any:
         def one(q: Any, qd: Any, qdd: Any) -> Any:
             return rnea(self.tree, q, qd, qdd, self.gravity)
 
-        return jax.jit(jax.vmap(one))
+        return jax.vmap(one)(q, qd, qdd)
 
     def rows(self, q: Any, qd: Any, qdd: Any) -> Any:
         """Y over the noise, all rows and joints below each other."""
@@ -301,7 +304,7 @@ class Excitation:
         """-log det, and by which part limits are passed."""
         q, qd, qdd = self.path(x)
         Y = self.rows(q, qd, qdd) @ self.space
-        tau = jax.vmap(lambda *row: rnea(self.tree, *row, self.gravity))(q, qd, qdd)
+        tau = self._torques(q, qd, qdd)
         return -jnp.linalg.slogdet(Y.T @ Y)[1], self.used(q, qd, qdd, tau) - 1.0
 
     def best(

@@ -50,6 +50,8 @@ class Outlook:
     """Of the information on the parameters, in their coordinates."""
     half: Mapping[str, float]
     """Half of each parameter's 95 % interval, in its coordinate: relative for positive ones."""
+    inputs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    """The input itself, by field, in its own unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,9 +169,8 @@ def design(
             for name, wave in (("step", step), ("chirp", chirp))
         }
         time = period_s * np.arange(rows)
-        by_field = dict(zip(driven, best * np.array([*driven.values()])[:, None], strict=True))
-        reached = plan.reached(best)
-        return Design(time, by_field, plan.outlook(best), others, reached, is_complete)
+        outlook, reached = plan.outlook(best), plan.reached(best)
+        return Design(time, outlook.inputs, outlook, others, reached, is_complete)
 
 
 def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:
@@ -256,9 +257,9 @@ class _Plan:
         return readings, jacobian
 
     def beyond(self, shapes: Any) -> Any:
-        """The largest value of every field with a limit, over that limit (limits,)."""
+        """Every field with a limit over that limit, in every step (limits, steps)."""
         if not self.limits:
-            return jnp.zeros(0)
+            return jnp.zeros((0, 1))
         pairs = zip(self.model.coordinates, self.z, strict=True)
         values = {c.key[0]: c.value(z) for c, z in pairs if c.kind == "parameter"}
         made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
@@ -270,11 +271,11 @@ class _Plan:
             steps=made.intervals * self.model.fineness,
             record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),
         )
-        peaks = [
-            jnp.max(jnp.abs(where.of(recorded[where.node][where.name]))) / self.limits[field]
+        parts = [
+            jnp.abs(where.of(recorded[where.node][where.name])) / self.limits[field]
             for field, where in self.watched.items()
         ]
-        return jnp.stack(peaks)
+        return jnp.stack(parts)
 
     def cost(self, shapes: Any) -> Any:
         """-log det of the information on the parameters."""
@@ -294,7 +295,7 @@ class _Plan:
 
         def problem(a: Any) -> tuple[Any, Any]:
             shapes = jnp.tanh(a.reshape(size) @ waves)
-            return self.cost(shapes), self.beyond(shapes) - 1.0
+            return self.cost(shapes), self.beyond(shapes).ravel() - 1.0
 
         square = np.where(self.part < 0.5, 1.5, -1.5)  # near a step, which is no bad start
         near, *_ = np.linalg.lstsq(waves.T, square, rcond=None)
@@ -320,7 +321,8 @@ class _Plan:
         halves = rank.half_widths
         chosen = np.flatnonzero(self.is_parameter)
         log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
-        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen})
+        inputs = {f: m * shape for shape, (f, m) in zip(shapes, self.driven.items(), strict=True)}
+        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen}, inputs)
 
     def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
@@ -347,7 +349,7 @@ class _Plan:
 
     @cached_property
     def _peaks(self) -> Callable[[Any], Any]:
-        return jax.jit(self.beyond)
+        return jax.jit(lambda shapes: jnp.max(self.beyond(shapes), axis=1))
 
     @cached_property
     def _compiled(self) -> Callable[[Any], Any]:

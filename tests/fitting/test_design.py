@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mime
-from mime.cli import main
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
+from mime.cli import main
 
 pytestmark = pytest.mark.slow
 SEEDS = 20 if os.environ.get("MIME_SOAK") else 2
@@ -143,7 +143,7 @@ def test_splines_a_file_and_the_command(tmp_path, capsys):
         (FILE.replace('"spline"', '"splin"'), "bad.toml:11: design.shape: must be one of"),
         (FILE.replace(limits, 'limits = {"motor.curent'), "'motor' has no field 'curent'"),
         (FILE.replace("[design]", "[desing]"), "unknown key"),
-        (FILE + 'arm = "motor"\n', "'inputs', 'sensors' and 'limits' does not go with `arm`"),
+        (FILE + 'arm = "motor"\n', "'inputs', 'sensors', 'limits' cannot stand beside `arm`"),
     ):
         (tmp_path / "bad.toml").write_text(bad)
         with pytest.raises(SystemExit):
@@ -151,9 +151,9 @@ def test_splines_a_file_and_the_command(tmp_path, capsys):
         assert words in capsys.readouterr().err
 
 
-def test_limits_that_hardly_any_input_keeps_are_refused():
+def test_limits_that_no_input_keeps_are_refused():
     spinning = {"initial": {"motor.angular_velocity": 50.0}, "harmonics": 2, "starts": 1}
-    with pytest.raises(mime.InputError, match="even with hardly any input"):
+    with pytest.raises(mime.InputError, match="reaches 50 without any input"):
         mime.design(
             bench(1.0),
             {VOLTS: 6.0},

@@ -160,6 +160,7 @@ def design(
     log = {"constants": constants, "initial": dict(initial or {})}
     with jax.enable_x64(True):
         plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
+        plan.refuse_hopeless()
         waves = basis(shape, plan.part, most)
         best, is_complete = plan.best(waves, count, random, progress)
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
@@ -326,18 +327,22 @@ class _Plan:
 
     def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
-        for _ in range(60):
-            ratios = np.asarray(self._peaks(shapes))
-            over = float(ratios.max(initial=0.0))
-            if over <= 1.0:
-                return shapes
-            shapes = shapes * max(0.5, 0.999 / over)
-        field = list(self.limits)[int(np.argmax(ratios))]
-        raise InputError(
-            f"limits: {field} reaches {over * self.limits[field]:.4g} even with hardly any input, "
-            f"more than {self.limits[field]:g}; start elsewhere or allow more",
-            place=("limits", field),
-        )
+        over = np.inf
+        while over > 1.0:
+            over = float(np.asarray(self._peaks(shapes)).max(initial=0.0))
+            shapes = shapes if over <= 1.0 else shapes * max(0.5, 0.999 / over)
+        return shapes
+
+    def refuse_hopeless(self) -> None:
+        """An `InputError` where a limit is passed without any input."""
+        ratios = np.asarray(self._peaks(np.zeros((len(self.driven), len(self.part)))))
+        for ratio, (field, limit) in zip(ratios, self.limits.items(), strict=True):
+            if not ratio < 1.0:
+                raise InputError(
+                    f"limits: {field} reaches {ratio * limit:.4g} without any input, and may reach "
+                    f"{limit:g}; start elsewhere, or allow more",
+                    place=("limits", field),
+                )
 
     def reached(self, shapes: np.ndarray) -> dict[str, tuple[float, float, str]]:
         """What the fields with limits reach."""

@@ -127,7 +127,7 @@ class DesignFile:
         found, nodes = self.table.design, self.scenario.simulation.nodes
         assert found.arm is not None, "it was asked for"
         if strange := [key for key in ("inputs", "sensors", "limits") if getattr(found, key)]:
-            raise InputError(f"{quoted(strange)} does not go with `arm`", place=(strange[0],))
+            raise InputError(f"{quoted(strange)} cannot stand beside `arm`", place=(strange[0],))
         arms = {name: node for name, node in nodes.items() if hasattr(node, "tree")}
         if found.arm not in arms:
             words = f"no arm {found.arm!r}{nearest(found.arm, arms)} ({quoted(arms)})"

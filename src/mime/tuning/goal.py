@@ -238,7 +238,7 @@ def _response(merit: Any, time: np.ndarray, y: Any) -> Any:
     first = max(int(np.searchsorted(time, merit.after, side="right")) - 1, 0)
     t, values = time[first:] - merit.after, y[first:]
     y0, y1 = values[0], values[-1] if merit.target is None else merit.target
-    way = (values - y0) / jnp.where(y1 == y0, jnp.nan, y1 - y0)
+    way = (values - y0) / (y1 - y0)
     if merit.kind == "overshoot":
         return 100.0 * jnp.maximum(0.0, jnp.max(way - 1.0))
     if merit.kind == "rise_time":

@@ -66,6 +66,7 @@ def unpacked(block, table):
 def test_numbers_come_back_within_half_a_step():
     rng = np.random.default_rng(1)
     table = np.cumsum(rng.normal(size=(500, 3)), axis=0) * [1.0, 1e-9, 1e9]
+    table -= table[7]
     whole = rng.integers(-(2**31), 2**31, (50, 2))
     constant, flags = np.full((20, 1), 0.3), rng.integers(0, 3, (20, 4))
     block = Block()
@@ -74,6 +75,7 @@ def test_numbers_come_back_within_half_a_step():
     for place, bits in zip(places, (DRAWN, EXACT)):
         error = np.abs(unpacked(block, place) - table).max(axis=0) / np.ptp(table, axis=0)
         assert (error <= 0.501 / (2**bits - 1)).all()
+        assert (unpacked(block, place)[7] == 0.0).all()  # 0 is 0
     np.testing.assert_array_equal(unpacked(block, more[0]), whole)
     np.testing.assert_array_equal(unpacked(block, more[1]), constant)
     np.testing.assert_array_equal(unpacked(block, more[2]), flags)

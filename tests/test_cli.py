@@ -85,7 +85,7 @@ def test_a_wrong_command_is_answered_without_a_traceback():
     assert result.stderr.startswith("there is no command 'cach' (did you mean 'cache'?). The ")
 
 
-@pytest.mark.parametrize("words", [["run", "--help"], ["list", "nodes"], ["--version"]])
+@pytest.mark.parametrize("words", [["run", "--help"], ["list", "scenarios"], ["--version"]])
 def test_a_reader_that_leaves_early_ends_the_command_without_a_word(words):
     command = [sys.executable, "-c", "from mime.cli import main; main()", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -19,6 +19,7 @@ OFFERED = {
     "run motor_step --out su": "sub/",
     "run motor_step --set ": "",
     "plot geared_b": "geared_by_me.toml",
+    "tune geared_b": "geared_by_me.toml",
     "show maxon_re4": "maxon_re40_148877",
     "show MotorN": "MotorNode",
     "show desk": "desktop_arm_6axis desktop_arm_elastic",

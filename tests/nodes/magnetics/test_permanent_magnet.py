@@ -30,7 +30,8 @@ def at(node, points, pose=IDENTITY):
     inputs = {"points_world": padded, "magnet_pose_world": pose}
     fluxes = node.compute_boundary_fluxes({}, inputs, 1e-3)
     return {
-        name: np.asarray(x)[: len(points)] if len(x) == MANY else x for name, x in fluxes.items()
+        name: np.array(x)[: len(points)] if len(x) == MANY else np.array(x)
+        for name, x in fluxes.items()
     }
 
 
@@ -175,7 +176,7 @@ def test_a_gradient_goes_through_a_graph_with_a_magnet():
     def strength(distance):
         inputs = {"magnet": {"points_world": jnp.stack([0 * distance, 0 * distance, distance])}}
         _, run = simulation.rollout(
-            simulation.initial_state(), inputs, record={"magnet": ["field_world"]}
+            simulation.init_state(), inputs, record={"magnet": ["field_world"]}
         )
         return run["magnet"]["field_world"][0, 0]
 

@@ -1,6 +1,6 @@
 r"""The field of a uniformly magnetised cylinder, exact inside and outside but for its rim.
 
-    psi(s, zeta) = a/(2 pi) ∫₀^π cos φ / (ρ D) dφ          D² = a² + s + zeta² - 2 a ρ cos φ,  s = ρ²
+    psi(s, zeta) = a/(2 pi) ∫₀^π cos φ / (ρ D) dφ      D² = a² + s + zeta² - 2 a ρ cos φ,  s = ρ²
     Psi(s, z)    = ∫ psi(s, z - z') dz'  over the length    (one function for both magnetisations)
 
     along the axis:   A = mu0 M Psi (-y, x, 0),   B = curl A
@@ -71,7 +71,7 @@ def _over_length(s: Array, z: Array, half_length: Array) -> tuple[Array, Array, 
             mean, sum_c, _ = _means(s, z - half_length * t, _FAR_MEANS)
             return total + weight * sum_c / mean, None
 
-        nodes = _NODES.astype(s.dtype), _WEIGHTS.astype(s.dtype)
+        nodes = jnp.asarray(_NODES, s.dtype), jnp.asarray(_WEIGHTS, s.dtype)
         return half_length * jax.lax.scan(add, jnp.zeros_like(s), nodes)[0]
 
     (closed, closed_z), (closed_s, _) = jax.jvp(near, (s,), (jnp.ones_like(s),))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, quat_to_matrix
-from mime.core.problem import Problem
+from mime.core.problem import InputError, Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
 from mime.nodes.magnetics.cylinder_field import cylinder_field, inside_cylinder
 from mime.nodes.magnetics.dipole_field import MU_0, dipole_field
@@ -28,8 +28,8 @@ class PermanentMagnetNode(Node):
         dipole:    B_m = mu0 / (4 pi) (3 (m . r̂) r̂ - m) / r³
         cylinder:  uniformly magnetised, exact (`cylinder_field`); its axis is z of its frame
 
-    c and R are the magnet's pose. A cylinder has a remanence B_r = mu0 M or a moment m = M V; a
-    dipole has a moment. Inputs `field_world` of other nodes add what several magnets make.
+    c and R are the magnet's pose. A magnet with a radius and a length is a cylinder of the
+    magnetisation M = m / V; without, a dipole. Fields of several magnets add where they are wired.
     """
 
     meta: ClassVar[NodeMeta] = NodeMeta(
@@ -79,12 +79,7 @@ class PermanentMagnetNode(Node):
         ),
     )
 
-    moment_a_m2: Scalar | None = parameter(
-        "A·m²", above=0.0, default=None, doc="|m|, or give remanence_t"
-    )
-    remanence_t: Scalar | None = parameter(
-        "T", above=0.0, default=None, doc="B_r = mu0 M, or give moment_a_m2"
-    )
+    moment_a_m2: Scalar = parameter("A·m²", above=0.0, doc="|m| = M V")
     radius_m: Scalar | None = parameter("m", above=0.0, default=None, doc="a of the cylinder")
     length_m: Scalar | None = parameter("m", above=0.0, default=None, doc="of the cylinder")
     magnetisation_axis: Float[Array, "3"] = parameter(
@@ -93,20 +88,16 @@ class PermanentMagnetNode(Node):
     background_field_t: Float[Array, "3"] | None = parameter(
         "T", shape=(3,), default=None, doc="B_0 in the world, such as Earth's; in one magnet only"
     )
-    model: str = option(default="cylinder", choices=("cylinder", "dipole"))
-    """`cylinder` is exact; `dipole` needs no size, and is right far away."""
+    model: str = option(default="exact", choices=("exact", "dipole"))
+    """`exact`: a cylinder where its size is given; `dipole` even then, which is right far away."""
     points: int | None = option(default=None)
     """How many points there are: shapes are (n, 3); None: one, and shapes are (3,)."""
 
     def value_problems(self) -> Iterator[Problem]:
-        if (self.moment_a_m2 is None) == (self.remanence_t is None):
-            got = "neither" if self.moment_a_m2 is None else "both"
-            yield Problem(("moment_a_m2",), f"or remanence_t is needed, got {got}", "Give one")
-        sized = self.radius_m is not None and self.length_m is not None
-        if not sized and (self.model == "cylinder" or self.remanence_t is not None):
-            what = "a cylinder" if self.model == "cylinder" else "a remanence"
-            place = ("radius_m" if self.radius_m is None else "length_m",)
-            yield Problem(place, f"is needed by {what}", "Give it, or a dipole with a moment")
+        sizes = {"radius_m": self.radius_m, "length_m": self.length_m}
+        missing = [name for name, value in sizes.items() if value is None]
+        if len(missing) == 1:
+            yield Problem((missing[0],), "is needed by a cylinder", "Give it, or neither: a dipole")
         axis = self.magnetisation_axis
         if not isinstance(axis, jax.core.Tracer) and not np.any(np.asarray(axis)):
             place = ("magnetisation_axis",)
@@ -156,21 +147,30 @@ class PermanentMagnetNode(Node):
         return {
             "field_world": field,
             "field_gradient_world": gradient,
-            "moment_world": R_world_magnet @ (self.moment() * self._direction),
+            "moment_world": R_world_magnet @ (self.moment_a_m2 * self._direction),
             "inside": inside,
         }
 
-    def moment(self) -> Scalar:
-        """|m| = M V, A·m²."""
-        if self.moment_a_m2 is not None:
-            return self.moment_a_m2
-        return self.remanence_t / MU_0 * self._volume
+    @classmethod
+    def from_remanence(
+        cls,
+        name: str,
+        timestep: float,
+        remanence_t: float,
+        radius_m: float,
+        length_m: float,
+        **parameters_and_options: Any,
+    ) -> "PermanentMagnetNode":
+        """The cylinder of a remanence B_r = mu0 M, T: its moment is B_r V / mu0."""
+        moment = remanence_t * math.pi * radius_m**2 * length_m / MU_0
+        given = {"moment_a_m2": moment, "radius_m": radius_m, "length_m": length_m}
+        return cls(name, timestep, **{**given, **parameters_and_options})
 
     def remanence(self) -> Scalar:
         """B_r = mu0 m / V, T; of a magnet whose size is known."""
-        if self.remanence_t is not None:
-            return self.remanence_t
-        return MU_0 * self.moment_a_m2 / self._volume
+        if self.radius_m is None or self.length_m is None:
+            raise InputError(f"{self.name}: a magnet without a size has no remanence")
+        return MU_0 * self.moment_a_m2 / (math.pi * self.radius_m**2 * self.length_m)
 
     def drawing(self) -> Drawing:
         """A cylinder with its north half, or an arrow."""
@@ -178,16 +178,15 @@ class PermanentMagnetNode(Node):
 
     def _field(self, point: Float[Array, "3"]) -> Float[Array, "3"]:
         """B in the magnet's frame, at a point of that frame."""
-        if self.model == "dipole":
-            return dipole_field(point, self.moment() * self._direction)
-        a, half = self._lengths
+        if self.model == "dipole" or self.radius_m is None or self.length_m is None:
+            return dipole_field(point, self.moment_a_m2 * self._direction)
+        a, half = self.radius_m, 0.5 * self.length_m / self.radius_m
         return self.remanence() * cylinder_field(point / a, half, self._direction)
 
     def _inside(self, point: Float[Array, "3"]) -> Float[Array, ""]:
         if self.radius_m is None or self.length_m is None:
             return jnp.zeros_like(point[0])
-        a, half = self._lengths
-        return inside_cylinder(point / a, half)
+        return inside_cylinder(point / self.radius_m, 0.5 * self.length_m / self.radius_m)
 
     @property
     def _many(self) -> tuple[int, ...]:
@@ -197,12 +196,3 @@ class PermanentMagnetNode(Node):
     def _direction(self) -> Any:
         axis = self.magnetisation_axis
         return axis / jnp.sqrt(axis @ axis)
-
-    @property
-    def _volume(self) -> Any:
-        return math.pi * self.radius_m**2 * self.length_m
-
-    @property
-    def _lengths(self) -> tuple[Any, Any]:
-        """The radius, and half the length in radii."""
-        return self.radius_m, 0.5 * self.length_m / self.radius_m

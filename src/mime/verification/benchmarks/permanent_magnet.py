@@ -21,7 +21,7 @@ _AXES = (("axial", (0.0, 0.0, 1.0)), ("diametral", (1.0, 0.0, 0.0)), ("askew", (
     replaced("a dipole stands for the cylinder", model="dipole"),
 )
 def magnet_field(
-    Magnet, *, remanence_t=1.23, radius_m=0.0175, length_m=0.02, within_m=(0.004, 0.4), points=24
+    Magnet, *, moment_a_m2=18.89, radius_m=0.0175, length_m=0.02, within_m=(0.004, 0.4), points=24
 ):
     r"""$\mathbf B = \frac{B_r}{4\pi}\oint \hat{\mathbf t}\times\mathbf r/r^3\,dA$ (axial),
     $\frac{B_r}{4\pi}\oint\cos\varphi\,\mathbf r/r^3\,dA$ and $B_r$ inside (across)
@@ -36,10 +36,11 @@ def magnet_field(
     Covers: both magnetisations and their sum, inside and outside
     Excludes: the rim, where B is infinite; the surface, where it jumps
     """
+    remanence_t = scipy.constants.mu_0 * moment_a_m2 / (math.pi * radius_m**2 * length_m)
     there = _points(within_m, points)
     for words, axis in _AXES:
         magnet = Magnet(
-            "magnet", 1e-3, remanence_t=remanence_t, radius_m=radius_m, length_m=length_m,
+            "magnet", 1e-3, moment_a_m2=moment_a_m2, radius_m=radius_m, length_m=length_m,
             magnetisation_axis=axis, points=points,
         )  # fmt: skip
         m = remanence_t * np.array(axis) / np.linalg.norm(axis)
@@ -66,7 +67,7 @@ class _NotTurned(PermanentMagnetNode):
 
 @benchmark(181, "Gradient of a magnet's field", PermanentMagnetNode, _NotTurned)
 def magnet_gradient(
-    Magnet, *, remanence_t=1.23, radius_m=0.0175, length_m=0.02, within_m=(0.03, 0.4), points=24
+    Magnet, *, moment_a_m2=18.89, radius_m=0.0175, length_m=0.02, within_m=(0.03, 0.4), points=24
 ):
     r"""$\nabla\cdot\mathbf B = 0$, $\nabla\times\mathbf B = 0$,
     $\partial B_i/\partial p_j = \lim_{h\to 0}(B_i(p + h e_j) - B_i(p - h e_j))/2h$
@@ -85,7 +86,7 @@ def magnet_gradient(
     there = _points(within_m, points)
     for words, axis in _AXES[:2]:
         magnet = Magnet(
-            "magnet", 1e-3, remanence_t=remanence_t, radius_m=radius_m, length_m=length_m,
+            "magnet", 1e-3, moment_a_m2=moment_a_m2, radius_m=radius_m, length_m=length_m,
             magnetisation_axis=axis, points=points,
         )  # fmt: skip
         gradient = _fluxes(magnet, there, upside_down)["field_gradient_world"]

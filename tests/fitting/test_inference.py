@@ -4,8 +4,6 @@ One small model for all of it: a motor's resistance and inductance from its curr
 `make soak` takes as many logs as coverage asks for.
 """
 
-import os
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq, least_squares
@@ -14,8 +12,9 @@ from scipy.stats import t as student
 import mime
 from fitting.motors import COLUMNS, PERIOD, TRUE, bench, motor_matrices, sampled
 from mime.fitting.loss import Loss, _moments
+from sizes import sized
 
-SEEDS = 1000 if os.environ.get("MIME_SOAK") else 30
+SEEDS = sized(1000, small=20)
 ALLOWED = 4 * np.sqrt(0.95 * 0.05 / SEEDS)  # deviations of a count
 ROWS = 101
 TIME = PERIOD * np.arange(ROWS)

@@ -12,6 +12,7 @@ from mime.core.recorder import field_specs
 from mime.fitting.channel import Channel, place
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.model import Model
+from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Rank, rank_of
 
 Known = tuple[tuple[str, float], ...]
@@ -35,7 +36,12 @@ class Advice:
 
 
 def advice(
-    model: Model, z: np.ndarray, noise: Mapping[str, float], jacobian: np.ndarray, rank: Rank
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    jacobian: np.ndarray,
+    rank: Rank,
+    turn: np.ndarray,
 ) -> Advice | None:
     """The sensor that makes the most parameters known; None if none does."""
     open_ = [
@@ -49,7 +55,7 @@ def advice(
     readings, slopes = extended.programs.linearised(z, extended.data)
     spreads = {s.field: np.std(s.measured) for e in model.experiments for s in e.sensors}
     part = float(np.median([noise[field] / spreads[field] for field in model.fields]))
-    is_log = np.array([c.is_log for c in model.coordinates])
+    is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: Advice | None = None
     for field in extended.fields:
         spread = float(np.std(readings[field]))
@@ -57,7 +63,7 @@ def advice(
             continue
         then = _rank_with(
             jacobian,
-            np.asarray(slopes[field]) / (part * spread),
+            np.asarray(slopes[field]) @ turn / (part * spread),
             np.gradient(np.asarray(readings[field])) / (part * spread),
             is_log,
             rank,
@@ -103,7 +109,7 @@ def _with_others(model: Model) -> Model | None:
 def _others(model: Model, experiment: Experiment) -> Iterator[str]:
     """Single numbers of the nodes with unknowns, states first, that are not measured yet."""
     nodes = dict.fromkeys(
-        c.key[0].partition(".")[0] for c in model.coordinates if c.kind == "parameter"
+        c.key[0].partition(".")[0] for c in model.coordinates if c.kind in KINDS
     )
     measured = {sensor.field for sensor in experiment.sensors}
     for name in nodes:

@@ -138,7 +138,7 @@ def experiment(
         )
         raise LogError(rows.file, words, line, log.time)
     found = tuple(
-        _sensor(rows.file, name, places[name], positions, values[name]) for name in sensors
+        sensor_rows(rows.file, name, places[name], positions, values[name]) for name in sensors
     )
     starts = tuple(_start(program, field, value) for field, value in log.initial.items())
     intervals = int(np.ceil(positions[-1] - _JITTER))
@@ -161,7 +161,7 @@ def _driven(
     return driven
 
 
-def _sensor(
+def sensor_rows(
     label: str, column: str, where: Place, positions: np.ndarray, values: np.ndarray
 ) -> Sensor:
     """The rows that stay within the log whatever the delay; the first is where it starts."""

@@ -8,16 +8,17 @@ import jax
 import numpy as np
 
 from mime._text import quoted
-from mime.core.arguments import instance, mapping, several, whole
+from mime.core.arguments import instance, mapping, several, whole, wrong
 from mime.core.problem import InputError
 from mime.fitting.advice import advice
+from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
-from mime.fitting.combinations import combinations
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.explanation import Check, checks
 from mime.fitting.log import Log, LogError, as_log
 from mime.fitting.model import Model, first_fineness, in_double
+from mime.fitting.parameters import KINDS, kept, told
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.result import Estimate, Fit, Trace
 from mime.fitting.solve import (
@@ -52,6 +53,7 @@ def fit(
     unknowns: Mapping[str, Unknown | float | None] | Sequence[str],
     *,
     inputs: Mapping[str, Mapping[str, Any]] | None = None,
+    by: str = "simulation",
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     progress: Progress = True,
@@ -65,6 +67,8 @@ def fit(
     unknowns         addresses, `["motor.r_ohm", "motor.gear.ratio"]`, or with bounds and priors
                      `{"motor.r_ohm": Unknown(1.0, between=(0.1, 10.0))}`
     inputs           `{node: {input: constant}}`, external inputs that no log has
+    by               "simulation": of the whole graph, from its inputs; "inverse_dynamics": of one
+                     arm, from the angles of all joints and the torques that moved them
     starts, seed     how many starts are tried at once, and what draws all but the first
     progress         as in `Simulation.run`
 
@@ -80,8 +84,14 @@ def fit(
     fitted = [log for log in chosen if not log.held_out]
     if not fitted:
         raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
+    if instance("by", by, str) not in ("simulation", "inverse_dynamics"):
+        raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     with jax.enable_x64(True):
         double = in_double(simulation)
+        if by == "inverse_dynamics":
+            from mime.fitting.arm import fit_torques
+
+            return fit_torques(simulation, double, chosen, columns, unknowns, progress)
         experiments = [experiment(double, log, columns, inputs) for log in fitted]
         held = [experiment(double, log, columns, inputs) for log in chosen if log.held_out]
         _refuse_same_names([*experiments, *held])
@@ -188,15 +198,20 @@ def _result(simulation: Simulation, solved: _Solved, held: list[Experiment], unk
     real = np.concatenate([np.ones(rows, bool), prior.is_real])
     low, high = prior.low, prior.high
     at_bound = (z - low < 1e-6) | (high - z < 1e-6)
-    is_log = np.array([c.is_log for c in model.coordinates])
+    shown = told(model.simulation, model.coordinates, z)
+    turn = shown.turn(z)
+    jacobian = jacobian @ turn
+    is_log = np.array([c.is_log for c in shown.coordinates])
     quantile = float(student.ppf(0.975, max(rows - len(z), 1)))
     rank = rank_of(jacobian[real], is_log, at_bound, quantile)
-    together = combinations(model.simulation, model.coordinates, z, rank)
+    together = all_combinations(model.simulation, shown, rank)
     in_one = {name for found in together for name in found.unknowns}
     estimates = tuple(
-        _estimate(c, z[j], half, kind if kind != "combination" or c.name in in_one else "unknown")
+        _estimate(
+            c, shown.z[j], half, kind if kind != "combination" or c.name in in_one else "unknown"
+        )
         for j, (c, half, kind) in enumerate(
-            zip(model.coordinates, rank.half_widths, rank.kinds(), strict=True)
+            zip(shown.coordinates, rank.half_widths, rank.kinds(), strict=True)
         )
     )
     with_delay = [
@@ -204,29 +219,25 @@ def _result(simulation: Simulation, solved: _Solved, held: list[Experiment], unk
     ]
     said = dict.fromkeys(given_noise(model), True)
     sure = {field: field in said for field in model.fields}
-    names = [c.name for c in model.coordinates]
+    names = [c.name for c in shown.coordinates]
     held_checks, held_traces = _held_out(model, held, unknowns, z, noise, with_delay)
     units = {s.field: s.place.spec.unit for e in model.experiments for s in e.sensors}
     return Fit(
         estimates,
         tuple(together),
         tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
-        rank.count_of([c.kind == "parameter" for c in model.coordinates]),
+        rank.count_of([c.kind in KINDS for c in model.coordinates]),
         {field: (noise[field], units[field]) for field in model.fields},
         tuple(checks(model, residuals, noise, sure, with_delay)),
         held_checks,
-        _covariance(model.coordinates, z, rank),
+        _covariance(shown.coordinates, shown.z, rank),
         rows,
         solved.simulations,
         solved.starts,
         max(e.period_s for e in model.experiments) / model.fineness,
         solved.step_error,
-        {
-            c.name: float(c.value(z[j]))
-            for j, c in enumerate(model.coordinates)
-            if c.kind == "parameter"
-        },
-        advice(model, z, noise, jacobian[real], rank),
+        kept(model.simulation, model.coordinates, z),
+        advice(model, z, noise, jacobian[real], rank, turn),
         (*_traces(model, residuals, False), *held_traces),
         simulation,
     )

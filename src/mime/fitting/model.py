@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from mime.core.problem import InputError
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.parameters import assembled
 from mime.fitting.unknown import Coordinate
 from mime.running.simulation import Simulation
 
@@ -60,7 +61,7 @@ class Model:
         """What every sensor of every experiment would read in its rows."""
         values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
         pairs = list(zip(self.coordinates, values, strict=True))
-        parameters = {c.key[0]: v for c, v in pairs if c.kind == "parameter"}
+        parameters = assembled(self.simulation, self.coordinates, values)
         sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
         found = []
         for number, experiment in enumerate(self.experiments):

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mime.fitting.parameters import KINDS
+
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
     from mime.fitting.result import Estimate, Fit
@@ -52,7 +54,7 @@ def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
 
 
 def _rank(fit: "Fit") -> str:
-    count = len([e for e in fit.estimates if e.quantity == "parameter"])
+    count = len([e for e in fit.estimates if e.quantity in KINDS])
     return f"; the parameters have rank {fit.rank} of {count}" if count else ""
 
 
@@ -66,7 +68,7 @@ def verdict(estimate: "Estimate") -> str:
     if estimate.kind == "bound":
         return f"at its bound, {estimate.value:.4g} {estimate.unit}".rstrip()
     kept = "; prior kept" if estimate.has_prior else "; no prior to keep"
-    if estimate.quantity != "parameter":
+    if estimate.quantity not in KINDS:
         kept = ""
     if estimate.kind == "combination":
         return f"not known by itself{kept}"
@@ -106,6 +108,9 @@ def remarks(fit: "Fit") -> Iterator[str]:
         )
     for check in fit.held_out:
         yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
+    if fit.how:
+        yield from fit.how.splitlines()
+        return
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
     yield (

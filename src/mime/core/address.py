@@ -86,9 +86,7 @@ def find(node: Parameterised, address: str) -> Leaf:
             entries = _entries(node, address, part, [p for p, _ in parts[count + 1 :]])
             if name not in entries.names:
                 _refuse(node, address, f"no {part} {name!r}", name, list(entries.names))
-            leaf = dataclasses.replace(
-                find(node, entries.leaf), index=(entries.names.index(name),)
-            )
+            leaf = dataclasses.replace(find(node, entries.leaf), index=(entries.names.index(name),))
             last = parts[-1][1] if count + 1 < len(parts) else None
             return leaf if last is None else _entry(node, address, leaf, last)
         names = _names(target)

@@ -108,9 +108,7 @@ def _with_others(model: Model) -> Model | None:
 
 def _others(model: Model, experiment: Experiment) -> Iterator[str]:
     """Single numbers of the nodes with unknowns, states first, that are not measured yet."""
-    nodes = dict.fromkeys(
-        c.key[0].partition(".")[0] for c in model.coordinates if c.kind in KINDS
-    )
+    nodes = dict.fromkeys(c.key[0].partition(".")[0] for c in model.coordinates if c.kind in KINDS)
     measured = {sensor.field for sensor in experiment.sensors}
     for name in nodes:
         node = model.simulation.nodes[name]

@@ -132,7 +132,9 @@ def _result(
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
     estimates = tuple(
-        _estimate(c, found.u[j], half, kind if kind != "combination" or c.name in in_one else "unknown")
+        _estimate(
+            c, found.u[j], half, kind if kind != "combination" or c.name in in_one else "unknown"
+        )
         for j, (c, half, kind) in enumerate(
             zip(shown.coordinates, rank.half_widths, rank.kinds(), strict=True)
         )

@@ -87,7 +87,7 @@ def base_parameters(
 
 
 def _symbol(name: str) -> str:
-    """`arm.link[forearm].origin_inertia_kg_m2[zz]` is Izz[forearm], a first moment is mx[forearm]"""
+    """`arm.link[forearm].origin_inertia_kg_m2[zz]` is Izz[forearm], a first moment mx[forearm]."""
     match = _MOMENT.fullmatch(name)
     if match is None or match[2] not in _SYMBOLS:
         return name

@@ -72,9 +72,7 @@ def _starts(number: int, experiment: Experiment) -> Iterator[Coordinate]:
         ]
         scale = float(max([*spreads, abs(start.value.start or 0.0), start.value.std or 0.0])) or 1.0
         key = number, start.node, start.field, start.index
-        yield coordinate(
-            name, start.unit, "initial", start.value, 0.0, -np.inf, np.inf, key, scale
-        )
+        yield coordinate(name, start.unit, "initial", start.value, 0.0, -np.inf, np.inf, key, scale)
 
 
 def _sensing(field: str, of: Sequence[tuple[Experiment, Sensor]]) -> Iterator[Coordinate]:

@@ -13,7 +13,7 @@ banded, and is eliminated:
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,10 @@ _SETTLED = 1e-3
 _ZERO = 1e-9
 """Singular values of Y below this part of the largest are rounding: the null space is exact."""
 _PROBES = 8
+_PIECE = 256
+"""Rows that are evaluated at once."""
+_KEPT = 8
+"""Compiled programs that are kept for the next fit of the same model."""
 _NEAR = DEGREE + 1
 
 
@@ -50,18 +54,61 @@ class TorqueModel:
         """Where a sensor's delay, offset and gain are among the coordinates."""
         return {(c.kind, c.key[0]): j for j, c in enumerate(self.shown.coordinates)}
 
-    def torque(self, u: Any, motion: Any, joint: Any) -> Any:
-        """tau_j of q, q̇, q̈ (3, n), for one row."""
-        values = [c.value(u[j]) for j, c in enumerate(self.shown.coordinates)]
-        parameters = assembled(self.simulation, self.shown.coordinates, values)
-        node: Any = self.simulation.with_parameters(parameters).nodes[self.arm]
-        return commanded_torques(node, motion[0], motion[1], motion[2])[joint]
+    def torques(self, u: Any, motion: Any) -> Any:
+        """tau (rows, n) of q, q̇, q̈ (rows, 3, n)."""
+
+        def of_row(u: Any, row: Any) -> Any:
+            values = [c.value(u[j]) for j, c in enumerate(self.shown.coordinates)]
+            parameters = assembled(self.simulation, self.shown.coordinates, values)
+            node: Any = self.simulation.with_parameters(parameters).nodes[self.arm]
+            return commanded_torques(node, row[0], row[1], row[2])
+
+        return jax.vmap(of_row, in_axes=(None, 0))(u, motion)
 
     @cached_property
     def program(self) -> Callable[..., Any]:
-        """Torques of many rows, with their slopes by u and by the motion."""
-        slopes = jax.value_and_grad(self.torque, argnums=(0, 1))
-        return jax.jit(jax.vmap(slopes, in_axes=(None, 0, 0)))
+        """Torques (rows, n), and their slopes (unknowns, rows, n) and (3 n, rows, n); compiled.
+
+        One direction after the other, forwards: half of the program that goes backwards.
+        """
+        leaves, structure = jax.tree.flatten(self.simulation)
+        numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
+        unknowns = tuple((c.kind, c.scale, c.key) for c in self.shown.coordinates)
+        key = structure, numbers, self.arm, unknowns
+        if key not in _programs:
+            _programs[key] = jax.jit(self._slopes)
+            while len(_programs) > _KEPT:
+                _programs.pop(next(iter(_programs)))
+        return _programs[key]
+
+    def _slopes(self, u: Any, motion: Any) -> Any:
+        count, shape = len(u), motion.shape[1:]
+
+        def along(direction: Any) -> Any:
+            dq = jnp.broadcast_to(direction[count:].reshape(shape), motion.shape)
+            return jax.jvp(self.torques, (u, motion), (direction[:count], dq))[1]
+
+        slopes = jax.lax.map(along, jnp.eye(count + shape[0] * shape[1]))
+        return self.torques(u, motion), slopes[:count], slopes[count:]
+
+    def rows(self, u: np.ndarray, motion: np.ndarray, joint: int) -> tuple[np.ndarray, ...]:
+        """tau_j (rows,) with its slopes by u (rows, unknowns) and by the motion (rows, 3, n).
+
+        In pieces of one length, so that one program is for all logs.
+        """
+        count = len(motion)
+        padded = np.concatenate([motion, np.repeat(motion[-1:], -count % _PIECE, axis=0)])
+        found = []
+        for at in range(0, len(padded), _PIECE):
+            tau, Y, G = self.program(u, padded[at : at + _PIECE])
+            found.append([np.asarray(part[..., joint]) for part in (tau, Y, G)])
+        tau = np.concatenate([part[0] for part in found])[:count]
+        Y = np.concatenate([part[1] for part in found], axis=1)[:, :count].T
+        G = np.concatenate([part[2] for part in found], axis=1)[:, :count].T
+        return tau, np.array(Y), G.reshape(count, *motion.shape[1:])
+
+
+_programs: dict[Hashable, Callable[..., Any]] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,11 +136,8 @@ def linearised(model: TorqueModel, run: Run, u: Any) -> list[Rows]:
         time = sensor.positions * run.experiment.period_s - amount.get("delay", 0.0)
         first, basis = run.motion.basis(time)
         motion = run.motion.at(time)
-        joint = np.full(len(time), joint_of(sensor.place))
-        tau, (Y, slope) = (
-            jax.tree.map(np.asarray, part) for part in model.program(u, motion[:, :3], joint)
-        )
-        gain, Y = amount.get("gain", 1.0), np.array(Y)
+        tau, Y, slope = model.rows(u, motion[:, :3], joint_of(sensor.place))
+        gain = amount.get("gain", 1.0)
         G = gain * np.einsum("tdj,tdk->tkj", slope, basis[:, :3])
         Y *= gain
         if (j := at["delay"]) is not None:
@@ -234,9 +278,7 @@ def solve(
 
 
 def _row_space(
-    rows: Sequence[Sequence[Rows]],
-    noise: Mapping[str, float],
-    prior: np.ndarray,
+    rows: Sequence[Sequence[Rows]], noise: Mapping[str, float], prior: np.ndarray
 ) -> np.ndarray:
     """V (unknowns, rank): all directions of u that any reading feels, by singular values of Y.
 

@@ -36,9 +36,7 @@ class Motion:
     def basis(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First nonzero function and values (rows, 4, 6): B, B', B'' and B''' of all six there."""
         first = np.clip(
-            np.searchsorted(self.knots, time, side="right") - 1 - DEGREE,
-            0,
-            self.count - DEGREE - 1,
+            np.searchsorted(self.knots, time, side="right") - 1 - DEGREE, 0, self.count - DEGREE - 1
         )
         return first, np.stack([_local(self.knots, first, time, d) for d in range(4)], axis=1)
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from mime.fitting.result import Estimate, Fit
 
 
+_WIDEST = 60
+"""Longer names stand on a line of their own."""
+
+
 def words(fit: "Fit") -> str:
     """All of it, a line a thing."""
     return "\n".join(_lines(fit))
@@ -26,13 +30,18 @@ def _lines(fit: "Fit") -> Iterator[str]:
         f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
     )
     names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
-    width = max(map(len, names))
+    width = max(len(name) for name in names if len(name) <= _WIDEST)
     for estimate in fit.estimates:
-        yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+        if estimate.quantity != "body" or estimate.is_known:
+            yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+    yield from silent_bodies(fit)
     if fit.combinations:
         yield "known only together:"
         for found in fit.combinations:
-            yield f"  {found.name:{width}}  {combined(found)}"
+            if len(found.name) > _WIDEST:
+                yield f"  {found.name}\n  {'':{width}}  {combined(found)}"
+            else:
+                yield f"  {found.name:{width}}  {combined(found)}"
     if fit.advice is not None:
         yield f"{fit.advice}"
     for names_together in _together(fit.trade_offs):
@@ -40,6 +49,21 @@ def _lines(fit: "Fit") -> Iterator[str]:
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
     yield from remarks(fit)
+
+
+def silent_bodies(fit: "Fit") -> Iterator[str]:
+    """One line a body for its moments that are not known."""
+    open_: dict[str, list[str]] = {}
+    total: dict[str, int] = {}
+    for e in fit.estimates:
+        if e.quantity == "body":
+            body, _, moment = e.name.rpartition(".")
+            total[body] = total.get(body, 0) + 1
+            if not e.is_known:
+                open_.setdefault(body, []).append(moment)
+    for body, moments in open_.items():
+        which = "all" if len(moments) == total[body] else ", ".join(moments)
+        yield f"  {body}: not known one by one, prior kept: {which}"
 
 
 def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:

@@ -11,10 +11,7 @@ from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 
 def commanded_torques(
-    arm: RobotArmParameters,
-    q: Float[Array, " n"],
-    qd: Float[Array, " n"],
-    qdd: Float[Array, " n"],
+    arm: RobotArmParameters, q: Float[Array, " n"], qd: Float[Array, " n"], qdd: Float[Array, " n"]
 ) -> Float[Array, " n"]:
     """tau_cmd = M(q) q̈ + c(q, q̇) + g(q) + f q̇ + tau_c sign(q̇) + k (q - q0), in N·m or N.
 

@@ -33,6 +33,8 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
+from mime.fitting.excitation import MotionDesign as MotionDesign
+from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
@@ -84,6 +86,10 @@ from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
+from mime.tuning.goal import Goal as Goal
+from mime.tuning.result import Tuning as Tuning
+from mime.tuning.result import TuningError as TuningError
+from mime.tuning.tune import tune as tune
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
 __all__: list[str]

@@ -24,9 +24,10 @@ from mime.fitting.inverse_dynamics import (
 from mime.fitting.log import Log, LogError
 from mime.fitting.model import Model
 from mime.fitting.parameters import KINDS, Told, kept, told
-from mime.fitting.rank import Rank, rank_of
+from mime.fitting.profile import linear_interval
+from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.result import Fit
-from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of
+from mime.fitting.solve import given_noise, prior_of
 from mime.fitting.torques import Run, arm_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.running.progress import Progress, progress_bar
@@ -36,6 +37,8 @@ _FAR = 7.0
 """Torques so many times larger, or smaller, than the model's are in another unit."""
 _ROUNDS = 25
 _PROJECTION = 500
+_ENOUGH = 1e-3
+"""Of chi²: a step that gains less changes nothing that a log could tell."""
 
 
 def fit_torques(
@@ -118,7 +121,7 @@ def _result(
 ) -> Fit:
     from scipy.stats import t as student
 
-    from mime.fitting.fit import _covariance, _estimate, _traces
+    from mime.fitting.fit import _covariance, _estimate, _outliers, _traces
 
     shown = dataclasses.replace(model.shown, z=found.u)
     count = sum(len(part.left) for run in found.rows for part in run)
@@ -131,13 +134,13 @@ def _result(
     rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
+    kinds: list[Kind] = [
+        "unknown" if kind == "combination" and c.name not in in_one else kind
+        for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
+    ]
     estimates = tuple(
-        _estimate(
-            c, found.u[j], half, kind if kind != "combination" or c.name in in_one else "unknown"
-        )
-        for j, (c, half, kind) in enumerate(
-            zip(shown.coordinates, rank.half_widths, rank.kinds(), strict=True)
-        )
+        _estimate(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
+        for j, c in enumerate(shown.coordinates)
     )
     z, price = _existing(looked_for, shown, found.R)
     said = given_noise(record)
@@ -157,26 +160,25 @@ def _result(
         left = _by_field(test, settled_motion(model, held, u, found.noise))
         held_checks = tuple(checks(test, left, found.noise, True, with_delay))
         held_traces = _traces(test, left, True)
-    period = max(e.period_s for e in record.experiments)
     return Fit(
-        estimates,
-        tuple(together),
-        tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
-        rank.count_of([c.kind in KINDS for c in shown.coordinates]),
-        {field: (found.noise[field], units[field]) for field in record.fields},
-        tuple(checks(record, residuals, found.noise, sure, with_delay)),
-        held_checks,
-        _covariance(shown.coordinates, found.u, rank),
-        count,
-        found.rounds,
-        (1, 1),
-        period,
-        0.0,
-        kept(model.simulation, looked_for, z),
-        None,
-        (*_traces(record, residuals, False), *held_traces),
-        simulation,
-        _how(found, price, rank),
+        estimates=estimates,
+        combinations=tuple(together),
+        trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
+        rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
+        noise={field: (found.noise[field], units[field]) for field in record.fields},
+        checks=tuple(checks(record, residuals, found.noise, sure, with_delay)),
+        held_out=held_checks,
+        covariance=_covariance(shown.coordinates, found.u, rank, kinds),
+        rows=count,
+        simulations=found.rounds,
+        starts=(1, 1),
+        timestep=max(e.period_s for e in record.experiments),
+        step_error=0.0,
+        kept=kept(model.simulation, looked_for, z),
+        outliers=_outliers(record, residuals, found.noise),
+        traces=(*_traces(record, residuals, False), *held_traces),
+        model=simulation,
+        how=_how(found, price, rank, shown),
     )
 
 
@@ -204,23 +206,39 @@ def _existing(
     def linear(z: Any) -> Any:
         return shown.of(z) - target, jax.jacfwd(shown.of)(z)
 
-    def normal(z: np.ndarray) -> dict[str, Any]:
-        off, slope = (np.asarray(part) for part in linear(z[0]))
-        off, slope = R @ off, R @ slope
-        return {"u": (np.array([off @ off]), (slope.T @ off)[None], (slope.T @ slope)[None])}
+    def at(z: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        off, slope = (R @ np.asarray(part) for part in linear(z))
+        away = (z - prior.centre) / prior.width
+        g = slope.T @ off + away / prior.width
+        return float(off @ off + away @ away), g, slope.T @ slope + np.diag(prior.width**-2.0)
 
-    ends, _, _ = levenberg_marquardt(normal, prior.centre[None], {"u": 1.0}, prior, _PROJECTION)
-    return ends[0], float(normal(ends)["u"][0][0])
+    z, damping = prior.centre, 1e-3
+    cost, g, H = at(z)
+    for _ in range(_PROJECTION):
+        step = np.linalg.solve(H + damping * np.diag(np.diag(H)), -g)
+        ahead = np.clip(z + np.clip(step, -2.0, 2.0), prior.low, prior.high)
+        there = at(ahead)
+        gain = cost - there[0]
+        if gain > 0:
+            z, (cost, g, H) = ahead, there
+        damping = max(damping * (0.2 if gain > 0 else 8.0), 1e-12)
+        if 0 < gain < _ENOUGH or damping > 1e12:
+            break
+    off = R @ (np.asarray(shown.of(jnp.asarray(z))) - shown.z)
+    return z, float(off @ off)
 
 
-def _how(found: Found, price: float, rank: Rank) -> str:
+def _how(found: Found, price: float, rank: Rank, shown: Told) -> str:
     from scipy.stats import chi2
 
     run = found.runs[0]
     angles = max(float(run.motion.noise.max()) for run in found.runs)
+    count = sum(c.kind in KINDS for c in shown.coordinates)
+    felt = rank.felt([c.kind in KINDS for c in shown.coordinates])
     words = (
-        f"by inverse dynamics: the motion is a spline of {run.motion.count - 5} pieces, found "
-        f"together with the unknowns ({found.rounds} rounds); noise of the angles {angles:.2g} rad"
+        f"by inverse dynamics: the torques feel {felt} combinations of the {count} parameters; the "
+        f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
+        f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
     )
     if price > chi2.ppf(0.999, max(rank.count, 1)):
         words += (

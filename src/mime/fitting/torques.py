@@ -96,9 +96,9 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
             "how the arm moved in between is not known. Make two logs of it"
         )
         raise LogError(rows.file, words, int(rows.lines[gap + 1]), log.time)
+    at_once = dataclasses.replace(rows, until=False)  # torques belong to their row's time
     sensors = tuple(
-        sensor_rows(rows.file, name, places[name], positions, rows.columns[name])
-        for name in torques
+        sensor_rows(at_once, name, places[name], positions, rows.columns[name]) for name in torques
     )
     time = positions * period
     measured = np.stack([rows.columns[name] * places[name].factor for name in ordered], axis=1)

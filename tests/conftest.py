@@ -48,6 +48,7 @@ jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_include_full_tracebacks_in_locations", False)  # programs are lowered sooner
 
 
 def pytest_configure(config):

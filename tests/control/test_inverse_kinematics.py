@@ -201,6 +201,7 @@ def test_the_derivative_by_the_target_is_that_of_the_solution(desktop):
     np.testing.assert_allclose(jacobian, np.linalg.inv(J) @ turned, atol=1e-8)
 
 
+@pytest.mark.soak("a tool path is followed in single precision")
 def test_single_precision_converges_to_its_own_tolerance(planar):
     with jax.enable_x64(False):
         target = pose_at(planar, np.float32([0.5, 0.6, 0.3]), "tool")

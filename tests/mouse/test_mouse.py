@@ -129,6 +129,7 @@ def test_noise_makes_a_difference():
     assert min(apart) > 1e-3
 
 
+@pytest.mark.soak("the bundled mouse goes by its own strategy, in double precision")
 def test_a_strategy_of_ones_own_drives_the_mouse():
     """One that keeps its left hand on the wall goes where a left hand leads, not to the goal."""
     maze, run = MAZES[0], runs.left_handed()
@@ -146,6 +147,7 @@ def test_a_strategy_of_ones_own_drives_the_mouse():
     assert visited[: len(shortest)] != shortest[: len(visited)]
 
 
+@pytest.mark.soak("the bundled mouse goes by its own strategy, in double precision")
 def test_single_precision_runs_finite():
     run = runs.left_handed()
     for node, fields in RECORD.items():

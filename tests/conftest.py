@@ -49,6 +49,7 @@ os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_include_full_tracebacks_in_locations", False)  # programs are lowered sooner
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)  # or writing takes longer
 
 
 def pytest_configure(config):

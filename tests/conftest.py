@@ -77,14 +77,8 @@ operation. This takes a third off a test's time."""
 SHAPES_CHECKED = sized(
     {"nodes", "control", "maze", "mouse", "test_shapes.py"},
     small={
-        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py"),
-        *(
-            "test_dynamics.py",
-            "test_joint_limits.py",
-            "test_controllers.py",
-            "test_motor_driven.py",
-        ),
-        *("test_maze.py", "test_tracking.py"),
+        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py", "test_dynamics.py"),
+        *("test_joint_limits.py", "test_maze.py", "test_tracking.py"),
     },
 )
 """Here shapes are checked at each call, where the functions that name them have tests of their own.

@@ -1,10 +1,10 @@
 """R, L, kt, J and b recovered from one noisy log of voltage, current and speed."""
 
-import pytest
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
+import pytest
 
 from mime.nodes.actuation.motor import MotorNode
 

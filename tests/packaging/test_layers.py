@@ -22,6 +22,7 @@ STOREYS = [
     {"replay"},
     {"reporting"},
     {"fitting"},
+    {"studies"},
     {"verification"},
     {"commands"},
     {"cli"},

@@ -23,13 +23,14 @@ def in_own_precision(method: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(method)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _precision_of(args[0]):
+        with precision_of(args[0]):
             return method(*args, **kwargs)
 
     return wrapped
 
 
-def _precision_of(value: Any) -> AbstractContextManager[Any]:
+def precision_of(value: Any) -> AbstractContextManager[Any]:
+    """The precision that a value's arrays were made in, as a context to compute in."""
     found = {leaf.dtype for leaf in jax.tree.leaves(value) if isinstance(leaf, jax.Array)}
     if found & _SINGLE_OR_DOUBLE:
         return jax.enable_x64(_DOUBLE in found)

@@ -269,7 +269,6 @@ def _response(merit: Response, time: np.ndarray, y: np.ndarray) -> np.ndarray:
     span = np.where(y1 == y0, np.nan, y1 - y0)
     if merit.kind == "overshoot":
         return 100.0 * np.maximum(0.0, np.max((values - y1) / span, axis=1))
-    way = (values - y0) / span
     if merit.kind == "settling_time":
-        return reductions.settling_time(t, way, merit.band)
-    return reductions.rise_time(t, way)
+        return reductions.settling_time(t, values - y1, merit.band * np.abs(span))
+    return reductions.rise_time(t, (values - y0) / span)

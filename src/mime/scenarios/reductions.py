@@ -68,13 +68,13 @@ def time_of_max(t: np.ndarray, values: Samples) -> PerMember:
     return np.where(values.any(axis=1), t[np.argmax(np.abs(values), axis=1)], np.nan)
 
 
-def settling_time(t: np.ndarray, way: Samples, band: float) -> PerMember:
-    """The first time after which |way - 1| <= band; NaN where the run ends before."""
-    outside = np.abs(way - 1.0) > band
+def settling_time(t: np.ndarray, error: Samples, width: np.ndarray) -> PerMember:
+    """The first time after which |error| <= width, (member, 1); NaN where the run ends before."""
+    outside = np.abs(error) > width
     after = len(t) - np.argmax(outside[:, ::-1], axis=1)
     after[~outside.any(axis=1)] = 0
     settled = np.append(np.maximum(t, 0.0), np.nan)[after]
-    return np.where(np.isnan(way).any(axis=1), np.nan, settled)
+    return np.where(np.isnan(width[:, 0]), np.nan, settled)
 
 
 def rise_time(t: np.ndarray, way: Samples) -> PerMember:

@@ -81,7 +81,7 @@ def undisturbed(study, tmp_path_factory):
 def test_a_cluster_gives_the_same_bytes_and_a_killed_worker_costs_its_chunk(
     study, undisturbed, scheduler, tmp_path
 ):
-    process, address = scheduler
+    _, address = scheduler
     out = tmp_path / "out"
     with worker(address) as first, worker(address):
         killed = []
@@ -111,9 +111,12 @@ def test_a_killed_scheduler_is_told_and_the_study_goes_on_elsewhere(
         if len(done) == 2:
             process.send_signal(signal.SIGKILL)
 
-    with worker(address), dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        with pytest.raises(ClusterError, match="the scheduler is gone; sweep again"):
-            sweep(study, out=out, client=address, progress=kill)
+    with (
+        worker(address),
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(ClusterError, match="the scheduler is gone; sweep again"),
+    ):
+        sweep(study, out=out, client=address, progress=kill)
     assert 16 <= done[-1] < 64
     result = sweep(study, out=out, progress=False)  # on this machine alone
     assert 0 < result.computed <= 64 - done[-1]
@@ -124,9 +127,11 @@ def test_what_is_no_cluster_is_refused(study, tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match="needs a store"):
         sweep(study, client="tcp://127.0.0.1:1", progress=False)
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        with pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:1"):
-            sweep(study, out=tmp_path, client="tcp://127.0.0.1:1", progress=False)
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        pytest.raises(ClusterError, match=r"no scheduler answers at tcp://127.0.0.1:1"),
+    ):
+        sweep(study, out=tmp_path, client="tcp://127.0.0.1:1", progress=False)
 
 
 class Future:

@@ -57,7 +57,7 @@ fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,0
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
 soak: .venv/.tests  ## thousands of programs: memory stays bounded, native code agrees with XLA; hours
-	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak tests/fitting/test_coverage.py
+	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak tests/fitting/test_coverage.py tests/studies/test_sweep.py
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/native/test_random_programs.py \
 		tests/core/test_random_graphs.py -k "random_program or xla"
 

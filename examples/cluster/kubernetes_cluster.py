@@ -1,4 +1,4 @@
-"""Sweep a study on Kubernetes: `python kubernetes_cluster.py study.toml STORE IMAGE CLAIM [WORKERS]`
+"""Sweep on Kubernetes: `python kubernetes_cluster.py study.toml STORE IMAGE CLAIM [WORKERS]`
 
 Needs `pip install dask-kubernetes 'mime-sim[cluster]'`, Dask's operator in the cluster, an IMAGE
 with the same packages, and a volume CLAIM that many pods may write (ReadWriteMany). Run it in a pod

@@ -14,8 +14,7 @@ from mime.core.arguments import wrong
 from mime.studies.experiment import versions
 from mime.studies.store import StudyError
 from mime.studies.study import Study
-from mime.studies.sweep import Runner, Work
-from mime.studies.task import Done, VersionError, pickled, run_shipped
+from mime.studies.task import Done, Runner, VersionError, Work, pickled, run_shipped
 
 if TYPE_CHECKING:
     import distributed

@@ -1,7 +1,7 @@
 """`sweep`: the members of a study that are not in its store yet, chunk by chunk."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
@@ -21,14 +21,10 @@ from mime.studies.file import Base, build_study, checked_table, load_study, plai
 from mime.studies.result import StudyResult, attributes, result_of
 from mime.studies.store import Store, StoreWriteError, lock, open_store
 from mime.studies.study import Chunk, Study
-from mime.studies.task import Done, Task, run_task
+from mime.studies.task import Done, Runner, Task, Work, run_task
 
 if TYPE_CHECKING:
     import distributed
-
-Work = tuple[Chunk, Task]
-Runner = Callable[[Study, Sequence[Work]], Iterator[Done]]
-"""Runs tasks in any order, and tells of each when it is done."""
 
 
 class StudyInterrupted(Travels, KeyboardInterrupt):

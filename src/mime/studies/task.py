@@ -1,6 +1,7 @@
 """One chunk as a task: run its members, write its region. The same here and on a cluster."""
 
 import pickle
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ import numpy as np
 from mime._text import Travels
 from mime.studies.experiment import Experiment, versions
 from mime.studies.store import Region, StudyError
+from mime.studies.study import Chunk, Study
 
 
 class VersionError(Travels, RuntimeError):
@@ -35,6 +37,11 @@ class Done(NamedTuple):
     chunk: int
     members: int
     diverged: int
+
+
+Work = tuple[Chunk, Task]
+Runner = Callable[[Study, Sequence[Work]], Iterator[Done]]
+"""Runs tasks in any order, and tells of each when it is done."""
 
 
 def run_task(experiment: Experiment, task: Task, threads: int | None = None) -> Done:

@@ -17,6 +17,7 @@ from harness import Case, Peer, Place
 from robots import Robot
 
 STEPS = 20_000
+"""Of every robot that runs alone: what a call of `run` costs is then spread over as many."""
 BATCHES = (1, 16, 256, 1024, 4096, 16_384)
 TOLERANCE = 1e-8
 """Of the angles at the end: rounding and its growth over thousands of steps leave 1e-13."""
@@ -56,14 +57,13 @@ def cases(threads: int) -> Iterator[Case]:
 
 
 def one(robot: Robot, target: float | None = None) -> Case:
-    steps = STEPS if robot.joints < 10 else STEPS // 10
     pinocchio, mujoco = peers.pinocchio_step_alone, peers.mujoco_step_alone
     others = (
-        Peer("MuJoCo mj_step, in C", lambda: mujoco(robot, steps), TOLERANCE, target),
-        Peer("Pinocchio aba, from Python", lambda: pinocchio(robot, steps), TOLERANCE),
+        Peer("MuJoCo mj_step, in C", lambda: mujoco(robot, STEPS), TOLERANCE, target),
+        Peer("Pinocchio aba, from Python", lambda: pinocchio(robot, STEPS), TOLERANCE),
     )
-    ours = lambda: alone(robot, steps)  # noqa: E731
-    return Case(f"one {robot.name}, a step", ours, others, steps, "step", quick=target is not None)
+    ours = lambda: alone(robot, STEPS)  # noqa: E731
+    return Case(f"one {robot.name}, a step", ours, others, STEPS, "step", quick=target is not None)
 
 
 def many(robot: Robot, count: int, threads: int, targets: Targets) -> Case:
@@ -108,10 +108,9 @@ def with_stops(robot: Robot, threads: int) -> Case:
 
 def watched(robot: Robot) -> Case:
     """What it costs to watch the limits of a robot that keeps them."""
-    steps = STEPS if robot.joints < 10 else STEPS // 10
-    peer = Peer("watch=False", lambda: alone(robot, steps, watch=False), 0.0, WATCHED)
+    peer = Peer("watch=False", lambda: alone(robot, STEPS, watch=False), 0.0, WATCHED)
     name = f"one {robot.name}, its limits watched, a step"
-    return Case(name, lambda: alone(robot, steps), (peer,), steps, "step", repeats=15, quick=True)
+    return Case(name, lambda: alone(robot, STEPS), (peer,), STEPS, "step", repeats=15, quick=True)
 
 
 def alone(robot: Robot, steps: int, **options: Any) -> Any:

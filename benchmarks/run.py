@@ -30,6 +30,7 @@ TOPICS = (
     "startup",
     "replay",
     "parts",
+    "fit",
 )
 NOISE = 1.5
 """Times a ratio may be worse than the recorded one; a shared machine is that restless."""

@@ -33,6 +33,8 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
+from mime.fitting.excitation import MotionDesign as MotionDesign
+from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
@@ -91,6 +93,10 @@ from mime.studies.store import StudyError as StudyError
 from mime.studies.study import Study as Study
 from mime.studies.sweep import StudyInterrupted as StudyInterrupted
 from mime.studies.sweep import sweep as sweep
+from mime.tuning.goal import Goal as Goal
+from mime.tuning.result import Tuning as Tuning
+from mime.tuning.result import TuningError as TuningError
+from mime.tuning.tune import tune as tune
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
 __all__: list[str]

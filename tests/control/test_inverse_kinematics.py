@@ -94,6 +94,7 @@ def pinocchio_error(model, tree, frame, q, pose):
     return np.linalg.norm(target[:3, 3] - placed[:3, 3]), np.linalg.norm(turn)
 
 
+@pytest.mark.small("panda")
 def test_reachable_targets_are_found_from_nearby_and_pinocchio_agrees(case):
     tree, frame, poses, near, solve = case
     # A start up to half a radian away on every joint: 99.5 to 100 % in a single attempt, of 1,000.
@@ -113,6 +114,7 @@ def test_reachable_targets_are_found_from_nearby_and_pinocchio_agrees(case):
         assert angle <= 1e-6 + 1e-10
 
 
+@pytest.mark.small("panda")
 def test_reachable_targets_are_found_from_anywhere_with_random_restarts(case):
     tree, _, poses, _, solve = case
     middle = np.tile(tree.joint_limits.mean(1) + 0.1, (TARGETS, 1))

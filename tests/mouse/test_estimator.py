@@ -182,6 +182,7 @@ def test_a_post_is_not_used():
     assert_unchanged(correct(e, reading + 1e-3, front, full_belief(walls)), e)
 
 
+@pytest.mark.small("float32")
 def test_the_covariance_stays_symmetric_and_positive_definite(precision):
     """Two minutes of a mouse that turns about in one cell and drives to and fro."""
     belief = full_belief(random_maze(3, 6, 6))
@@ -226,6 +227,7 @@ def crossing_along(mean, sensor, along, plane):
     return ahead @ (origin + d * ray)
 
 
+@pytest.mark.small("0-left", "1-left", "2-left", "3-left")
 @pytest.mark.parametrize("side", [1, 2], ids=["left", "right"])
 @pytest.mark.parametrize("heading", range(4))
 def test_a_corner_corrects_by_the_gradient_of_where_the_ray_crosses(heading, side):
@@ -263,6 +265,7 @@ def comb(cells=24):
     return horizontal, vertical
 
 
+@pytest.mark.small("0-left", "1-right", "3-left")
 @pytest.mark.parametrize("side", [1, 2], ids=["left", "right"])
 @pytest.mark.parametrize("quarter_turns", range(4))
 def test_where_a_ray_loses_a_wall_the_place_along_is_pulled_to_the_truth(quarter_turns, side):

@@ -151,6 +151,7 @@ def motors(count):
     return graph.compile()
 
 
+@pytest.mark.small("5")
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_graph_of_many_motors_runs_each_as_if_it_were_alone(every, by_table):
     """To rounding: what is fused within a call is not across it."""

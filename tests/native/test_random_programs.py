@@ -1,10 +1,8 @@
 """Random programs of loops, branches, indices and arithmetic: native code has XLA's bits.
 
-All numbers are small integers, so that every sum and product is exact. Four programs in the suite,
+All numbers are small integers, so that every sum and product is exact. Three programs in the suite,
 2,000 by `make soak`.
 """
-
-import os
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +11,11 @@ import pytest
 from jax import lax
 
 from native_kernels import natively, same_bits
+from sizes import sized
 
 SHAPES = ((), (), (3,), (2, 3), (20,), (100,))
 MEMBERS = 5
-COUNT = 2000 if "MIME_SOAK" in os.environ else 4
+COUNT = sized(2000, small=3)
 
 
 class Writer:

@@ -101,6 +101,12 @@ def agree(mine, plain):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-12)
 
 
+# Each rule once, and where two of them meet.
+RULES = ["plain", "jit", "vmap of vmap of both", "jvp", "jacrev", "vmap of grad", "no members"]
+RULES += ["grad of a scan of it", "closed over a traced value"]
+
+
+@pytest.mark.small(*RULES)
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_a_kernel_under_a_transformation_is_plain_jax(name):
     transform, *args = TRANSFORMATIONS[name]
@@ -128,6 +134,7 @@ def test_a_primitive_without_a_rule_sends_the_whole_function_to_xla():
     agree(jax.vmap(inside_jax(sorts))(np.stack([x, -x])), jax.vmap(sorts)(np.stack([x, -x])))
 
 
+@pytest.mark.small("jit")
 @pytest.mark.parametrize("name", ["plain", "jit", "vmap of grad"])
 def test_code_that_cannot_be_compiled_is_computed_by_xla(name, monkeypatch):
     def refuse(text, functions):
@@ -149,7 +156,7 @@ import sys
 sys.path[:0] = [{tests!r}, {native!r}]
 import test_transformations as t
 from mime.native.machine import host, why_off
-for name in ("plain", "vmap", "grad"):
+for name in ("vmap", "grad"):
     transform, *args = t.TRANSFORMATIONS[name]
     t.agree(jax.jit(transform(t.native))(*args), t.by_xla(transform(t.swing))(*args))
 print(why_off(), host().lanes(64), host().has_fma)

@@ -4,6 +4,7 @@ import dataclasses
 import importlib.util
 import json
 import pickle
+import shutil
 import warnings
 from pathlib import Path
 
@@ -225,8 +226,18 @@ def test_a_gif_is_written_by_matplotlib_and_other_films_are_refused(run, tmp_pat
 
     with Image.open(tmp_path / "run.gif") as film:
         assert film.n_frames == 4  # 0.19 s
-    with pytest.raises(InputError, match="must end in"):
-        run.animate(tmp_path / "run.mp4")
+    with pytest.raises(InputError, match=r"must end in \.gif or \.mp4"):
+        run.animate(tmp_path / "run.avi")
+
+
+def test_an_mp4_is_written_by_ffmpeg_or_the_program_is_asked_for(run, tmp_path, monkeypatch):
+    if shutil.which("ffmpeg"):
+        run.animate(tmp_path / "run.mp4", fps=20)
+        assert (tmp_path / "run.mp4").read_bytes()[4:8] == b"ftyp"
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(InputError, match=r"ffmpeg.*not on the PATH.*or write a \.gif"):
+        run.animate(tmp_path / "no.mp4")
+    assert not (tmp_path / "no.mp4").exists()
 
 
 def test_a_motor_sits_where_the_joint_is_that_it_drives():

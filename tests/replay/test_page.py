@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from browsers import Opened, browser, wait_for
-from mime import GraphManager, MotorNode, parse_robot
+from mime import ElasticJointNode, GraphManager, MotorNode, RobotArmNode, Winding, parse_robot
 from mime.control.kinematics import frame_pose
 from mime.core.pose import pose_to_matrix
 from mime.maze.generator import random_maze
@@ -27,6 +27,7 @@ SCENARIOS = {
     "geared_motor_voltage": ("motor.output_angle", 0),
 }
 """And a number that moves the robot."""
+MOTOR = {"r_ohm": 1.0, "l_henry": 1e-3, "damping_n_m_s": 1e-4}
 MARKUP = "<img src=x onerror=document.title=0>"
 
 
@@ -167,7 +168,7 @@ def test_names_with_markup_are_words(tmp_path, chromium):
     (tmp_path / "robot.urdf").write_text(urdf)
     parse_robot(tmp_path / "robot.urdf").show(tmp_path / "robot.html")
     graph = GraphManager()
-    graph.add_node(MotorNode(MARKUP, 1e-3, 1e-4, 0.05, r_ohm=1.0, l_henry=1e-3, damping_n_m_s=1e-4))
+    graph.add_node(MotorNode(MARKUP, 1e-3, 1e-4, 0.05, **MOTOR))
     run = graph.compile().run(0.01)
     run.replay(tmp_path / "run.html", title=MARKUP)
     for name, places in (
@@ -210,11 +211,83 @@ def test_forward_kinematics_of_the_page_are_ours(tmp_path, chromium):
             assert opened.said == []
 
 
+def hand_made(graph, node, **fields):
+    """A run whose fields are as given, an instant every second: nothing is computed for it."""
+    labels = {node: dict.fromkeys(fields, "")}
+    arrays = {name: np.asarray(values, float) for name, values in fields.items()}
+    time = np.arange(float(len(next(iter(arrays.values())))))
+    return Trajectory(time, {node: arrays}, labels, labels, {}, program=graph.compile())
+
+
+def hues(page, t):
+    """How many pixels of the scene are blue, yellow, red, green and pink at a time."""
+    page.evaluate(f"mimeReplay.setTime({t})")
+    page.wait_for_timeout(150)
+    shot = Image.fromarray(pixels(page).astype(np.uint8)).convert("HSV")
+    h, s, _ = np.moveaxis(np.asarray(shot, int), -1, 0)
+    degrees, strong = h * 360 / 255, s > 100
+    spans = {"blue": (200, 225), "yellow": (40, 60), "green": (135, 165), "pink": (315, 345)}
+    found = {
+        name: int(np.sum(strong & (a < degrees) & (degrees < b))) for name, (a, b) in spans.items()
+    }
+    return found | {"red": int(np.sum(strong & ((degrees < 8) | (degrees > 352))))}
+
+
+def test_colours_say_torque_over_its_limit_how_warm_a_winding_is_and_how_far_a_spring_gives(
+    tmp_path, chromium
+):
+    arm = GraphManager()
+    urdf = model_path("planar_arm_3link")  # its joints can give 60, 25 and 8 N m
+    arm.add_node(RobotArmNode("arm", 1e-2, urdf, "tool", wrench_frames=["tool"]))
+    arm.add_external_input("arm", "external_wrenches_at_frames")
+    torques = [[0, 0, 0], [60, 0, 0], [0, 0, -8], [0, 12.5, 0], [0, 0, 0]]
+    forces = np.zeros((5, 1, 6))
+    forces[4, 0, 2] = 3.0
+    shown = {"joint_angles": np.zeros((5, 3)), "joint_torques_actual": torques}
+    run = hand_made(arm, "arm", **shown, external_wrenches_at_frames=forces)
+    run.replay(tmp_path / "arm.html")
+    with Opened(chromium, tmp_path / "arm.html") as opened:
+        page = opened.ready()
+        assert "8 … 60 N·m (limit)" in page.inner_text("#scales")
+        rest, first, last, middle, pushed = (hues(page, t) for t in run.time)
+        assert rest["blue"] > 1000 > 20 > max(rest["red"], rest["yellow"], rest["pink"])
+        assert first["red"] > 500 < first["blue"]  # one link of three is at its limit
+        assert last["red"] > 200  # so is the smallest one, the other way round
+        assert middle["yellow"] > 500 > 20 > middle["red"]  # half of it
+        assert pushed["pink"] > 20  # an arrow
+        page.locator("#layers label", has_text="colours by value").locator("input").click()
+        assert hues(page, 1.0)["red"] < 20
+        assert opened.said == []
+
+    motor = GraphManager()
+    heat = Winding(10.0, 5.0, ambient_temperature_c=20.0, max_temperature_c=120.0)
+    motor.add_node(MotorNode("motor", 1e-3, 1e-4, 0.05, **MOTOR, winding=heat))
+    run = hand_made(motor, "motor", rotor_angle=[0, 1, 2, 0], winding_temperature=[20, 70, 120, 20])
+    run.replay(tmp_path / "motor.html")
+    with Opened(chromium, tmp_path / "motor.html") as opened:
+        page = opened.ready()
+        assert "20" in page.inner_text("#scales")
+        assert "120 °C (limit)" in page.inner_text("#scales")
+        cold, warm, hot, again = (hues(page, t) for t in run.time)
+        assert cold["blue"] > 5000 < warm["yellow"]
+        assert hot["red"] > 5000 > 100 > max(hot["blue"], cold["red"])
+        assert again == cold
+
+    joint = GraphManager()
+    joint.add_node(ElasticJointNode("joint", 1e-3, 0.01, 0.03, 50.0))
+    run = hand_made(joint, "joint", deflection=[0.0, 0.002, 0.004])
+    run.replay(tmp_path / "joint.html")
+    with Opened(chromium, tmp_path / "joint.html") as opened:
+        page = opened.ready()
+        assert "× 100" in page.inner_text("#layers")  # 0.4 rad are seen, 0.8 would be too many
+        none, half, whole = (hues(page, t)["green"] for t in run.time)
+        assert none < 20
+        assert whole == pytest.approx(2 * half, rel=0.15)
+
+
 def test_members_of_a_batch_are_ghosts_and_one_is_shown_in_full(tmp_path, chromium):
     graph = GraphManager()
-    graph.add_node(
-        MotorNode("motor", 1e-3, 1e-4, 0.05, r_ohm=1.0, l_henry=1e-3, damping_n_m_s=1e-4)
-    )
+    graph.add_node(MotorNode("motor", 1e-3, 1e-4, 0.05, **MOTOR))
     speeds = {"motor": {"angular_velocity": np.array([1.0, 5.0, 9.0])}}
     run = graph.compile().run_batch(0.1, initial_state=speeds)
     assert run.batch_size == 3

@@ -3,9 +3,10 @@
 import inspect
 from pathlib import Path
 
+import jax
 import pytest
 
-from mime.verification.benchmark import SECTIONS, judge
+from mime.verification.benchmark import SECTIONS, Measurement, Verdict, run_benchmark
 from mime.verification.catalogue import all_benchmarks
 from mime.verification.results import INDEX, RESULTS, entry_of, read_results
 
@@ -17,11 +18,11 @@ ROUND_OFF = 1e-7
 # One test, since it is one run: the parts of a benchmark share what they compile.
 @pytest.mark.parametrize("benchmark", all_benchmarks(), ids=lambda benchmark: benchmark.id)
 def test_passes_fails_with_its_fault_and_agrees_with_its_report(benchmark):
-    verdict = judge(benchmark)
-    entry = entry_of(verdict)
+    sound = run_benchmark(benchmark)
+    entry = entry_of(Verdict(sound, sound))
     failed = [number for number in entry["measurements"] if not number["passed"]]
     assert not failed, failed
-    assert verdict.caught, f"with {benchmark.fault.description} all limits are kept: {entry}"
+    assert caught(benchmark), f"with {benchmark.fault.description} all limits are kept: {entry}"
     committed = read_results(REPORTS).get(benchmark.id)
     assert committed is not None, f"no committed report: run `mime verify {benchmark.number}`"
     assert committed["report"] == entry["report"]
@@ -35,6 +36,13 @@ def test_passes_fails_with_its_fault_and_agrees_with_its_report(benchmark):
             f"{found['name']}: {found['value']}, but the report says {value}; "
             f"run `mime verify {benchmark.number}`"
         )
+
+
+def caught(benchmark):
+    """True when the fault makes a number leave its limit: those after it are not measured."""
+    with jax.enable_x64(True):
+        findings = benchmark.measure(benchmark.fault.apply(benchmark.subject))
+        return any(isinstance(found, Measurement) and not found.passed for found in findings)
 
 
 def names(measurement):

@@ -79,10 +79,11 @@ class LimitExceeded:
 def unseen(nodes: Mapping[str, Any]) -> SeenByNode:
     """What a run has seen before its first step."""
     found: SeenByNode = {}
+    dtype = jnp.result_type(float)
     for name, node in nodes.items():
         for key, monitor in node.monitors().items():
             shape = (len(monitor.entries),) if monitor.entries else ()
-            peak = np.full(shape, -np.inf, jnp.result_type(float))
+            peak = np.full(shape, -np.inf, dtype)
             first = np.full(shape, -1, np.int32)
             found.setdefault(name, {})[key] = Seen(peak, first)
     return found
@@ -131,6 +132,8 @@ def exceeded(
 ) -> Iterator[LimitExceeded]:
     """Every limit that was passed; a batch has its members first in every array."""
     for name, found in seen.items():
+        if not any((np.asarray(its.first) >= 0).any() for its in found.values()):
+            continue
         for key, monitor in nodes[name].monitors().items():
             arrays = [np.asarray(x) for x in found[key]]
             single = arrays[0].ndim == (1 if monitor.entries else 0)

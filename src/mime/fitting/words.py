@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from mime.fitting.result import Estimate, Fit
 
 
+_SKEW = 0.2
+"""Sides of an interval that differ by more than this part of their mean are told one by one."""
+_MOST_ROWS = 8
+
+
 def words(fit: "Fit") -> str:
     """All of it, a line a thing."""
     return "\n".join(_lines(fit))
@@ -31,8 +36,7 @@ def _lines(fit: "Fit") -> Iterator[str]:
         yield "known only together:"
         for found in fit.combinations:
             yield f"  {found.name:{width}}  {combined(found)}"
-    if fit.advice is not None:
-        yield f"{fit.advice}"
+    yield from advices(fit)
     for names_together in _together(fit.trade_offs):
         yield f"trade-off, their errors go together: {', '.join(names_together)}"
     for field, (sigma, unit) in fit.noise.items():
@@ -81,8 +85,21 @@ def combined(found: "Combination") -> str:
 
 def _with_interval(value: float, low: float, high: float, unit: str) -> str:
     half = 0.5 * (high - low)
+    above, below = high - value, value - low
+    if abs(above - below) > _SKEW * half:
+        if abs(value) > 3 * half:
+            return (
+                f"{value:.4g} {unit or '1'} + {100 * above / abs(value):.2g} % "
+                f"- {100 * below / abs(value):.2g} %"
+            )
+        return f"{value:.4g} {unit or '1'} + {above:.2g} - {below:.2g}"
     about = f"± {100 * half / abs(value):.2g} %" if abs(value) > 3 * half else f"± {half:.2g}"
     return f"{value:.4g} {unit or '1'} {about}"
+
+
+def advices(fit: "Fit") -> Iterator[str]:
+    """What another sensor, a longer log or another input would tell."""
+    yield from (str(a) for a in (fit.advice, fit.longer, fit.other_input) if a is not None)
 
 
 def refusals(fit: "Fit") -> Iterator[str]:
@@ -104,6 +121,8 @@ def remarks(fit: "Fit") -> Iterator[str]:
             f"residuals of {worst.field} are not quite white ({100 * worst.foretold:.2g} % of "
             "their variance has a pattern): intervals are a little too narrow"
         )
+    yield from _shapes(fit)
+    yield from _spikes(fit)
     for check in fit.held_out:
         yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
     same, count = fit.starts
@@ -112,3 +131,34 @@ def remarks(fit: "Fit") -> Iterator[str]:
         f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
         f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
     )
+    if fit.sampled:
+        yield f"sampled at their own rate: {', '.join(fit.sampled)}"
+    if fit.undeclared:
+        yield (
+            f"stepped as physics: {', '.join(fit.undeclared)}. A node whose timestep is part of "
+            "what it is, as of a controller, must say `is_sampled = True`"
+        )
+
+
+def _shapes(fit: "Fit") -> Iterator[str]:
+    """Whether intervals from the Jacobian were good enough."""
+    known = [e for e in fit.estimates if e.is_known]
+    profiled = [e.name for e in known if e.interval == "profile"]
+    if profiled:
+        worst = max(known, key=lambda e: e.nonlinearity)
+        yield (
+            f"intervals by profile, not linear enough: {', '.join(profiled)} (a linear one would "
+            f"be off by {100 * worst.nonlinearity:.0f} % of its half-width)"
+        )
+
+
+def _spikes(fit: "Fit") -> Iterator[str]:
+    """Outliers by row."""
+    for found in fit.outliers:
+        some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
+        more = ", ..." if len(found.rows) > _MOST_ROWS else ""
+        hint = '; loss="soft_l1" makes them count less' if fit.loss == "linear" else ""
+        yield (
+            f"{found.file}: {len(found.rows)} of {found.count} values of {found.column!r} are "
+            f"outliers, row{'s' * (len(found.rows) > 1)} {some}{more}{hint}"
+        )

@@ -1,4 +1,4 @@
-"""The door to all kernels, for XLA and for Python. (Behind it: `handler.ll` and `kernels.ll`.)
+"""The door to all kernels, for XLA and for Python. (Behind it: the files `*.ll`.)
 
     void kernel(void** args, void** results, void* workspace, long first, long last, long members)
 
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from struct import Struct
 from typing import Any, NamedTuple
@@ -117,15 +117,28 @@ def call_direct(
         raise _no_memory(entry)
 
 
-def direct_call(entry: Entry, args: int, results: int) -> Callable[[Sequence[np.ndarray]], None]:
-    """`call_direct` for one member, again and again: a function of all arrays, the results last."""
-    pack, direct, head = _words(args + results).pack, entry.door.direct, (entry.record, 1)
+class StraightCall:
+    """`call_direct` for one member and one result, again and again, with arguments as they come.
 
-    def call(arrays: Sequence[np.ndarray]) -> None:
-        if not direct(pack(*head, args, results, *map(id, arrays))):
-            raise _no_memory(entry)
+    `kinds` has the shape of each array, None where None must stand, and ... where anything may,
+    which is none of the kernel's.
+    """
 
-    return call
+    def __init__(self, entry: Entry, dtype: np.dtype, kinds: Sequence[Any]):
+        words = [entry.record, len(kinds), id(np.ndarray), id(dtype), id(None)]
+        for kind in kinds:
+            words += {None: [_NONE], ...: [_ANYTHING]}.get(kind) or [len(kind), *kind]
+        pattern = (ctypes.c_int64 * len(words))(*words)
+        self._held = pattern, dtype, entry
+        self.fill: Callable[[tuple[Any, ...], np.ndarray], bool] = partial(
+            entry.door.straight, ctypes.addressof(pattern)
+        )
+        """(arguments, result) -> done; False, and nothing is done, where they are of another kind.
+        Keeps Python's lock: to give it back and wait for it takes as long as such a kernel."""
+
+
+_ANYTHING, _NONE = -1, -2
+"""In the pattern of a call: see straight.ll."""
 
 
 def _no_memory(entry: Entry) -> MemoryError:
@@ -175,6 +188,7 @@ class _Door(NamedTuple):
     help: Any
     lead: Any
     leave: Any
+    straight: Any
     code: Code
 
 
@@ -202,6 +216,7 @@ def _make_door() -> _Door:
         "help": long(None, word),
         "lead": long(ctypes.c_bool, word),
         "leave": brief(None, word),
+        "straight": brief(ctypes.c_bool, word, ctypes.py_object, ctypes.py_object),
     }
     code = compile_ir(_ir(), [*stages, *types, *functions])
     capsules = {name: _capsule(code.address(name)) for name in (*stages, *types)}
@@ -213,19 +228,45 @@ def _make_door() -> _Door:
 
 
 def _ir() -> str:
-    """The text of the door: an array's data stand behind what each Python object begins with."""
-    probe = np.zeros(1)
-    data = object.__basicsize__
-    if ctypes.c_void_p.from_address(id(probe) + data).value != probe.ctypes.data:
-        raise NativeError("this Python keeps NumPy arrays in another way")
+    """The text of the door, with the words in which this Python keeps tuples and NumPy arrays."""
     folder = files("mime.native")
-    text = "".join((folder / name).read_text() for name in ("kernels.ll", "handler.ll"))
+    names = ("kernels.ll", "straight.ll", "handler.ll")
+    text = "".join((folder / name).read_text() for name in names)
     mode = (folder / f"denormals_{'arm' if host().is_arm else 'x86'}.ll").read_text()
     give_way = "SwitchToThread" if os.name == "nt" else "sched_yield"
-    filled = {"@@yield@@": give_way, "@@data@@": str(data // 8), "@@denormals@@": mode}
+    filled = {"yield": give_way, "denormals": mode, **_layout()}
     for name, words in filled.items():
-        text = text.replace(name, words)
+        text = text.replace(f"@@{name}@@", words)
     return text
+
+
+def _layout() -> dict[str, str]:
+    """Which word of an object holds what; a `NativeError` where a probe says otherwise."""
+    data = object.__basicsize__ // 8  # behind what each object begins with, its type the last
+    places = {
+        **{"type": data - 1, "data": data, "axes": data + 1, "lengths": data + 2},
+        **{"dtype": data + 5, "flags": data + 6},
+        **{"size": data, "items": tuple.__basicsize__ // 8},
+    }
+    array = np.zeros((3, 5))
+    pair = (array, None)
+
+    def word(name: str, owner: Any = array) -> int:
+        return ctypes.c_int64.from_address(id(owner) + 8 * places[name]).value
+
+    is_right = {
+        "type": word("type") == id(np.ndarray),
+        "data": word("data") == array.ctypes.data,
+        "axes": word("axes") & 0xFFFFFFFF == array.ndim,
+        "lengths": tuple((ctypes.c_int64 * 2).from_address(word("lengths"))) == array.shape,
+        "dtype": word("dtype") == id(array.dtype),
+        "flags": word("flags") & 0xFFFFFFFF == array.flags.num,
+        "size": word("size", pair) == len(pair),
+        "items": word("items", pair) == id(array),
+    }
+    if wrong := [name for name, right in is_right.items() if not right]:
+        raise NativeError(f"this Python keeps NumPy arrays in another way: {', '.join(wrong)}")
+    return {name: str(index) for name, index in places.items()}
 
 
 def _capsule(address: int) -> Any:

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.native.compiled import Traced, tracing_a_kernel
-from mime.native.ffi import direct_call
+from mime.native.ffi import SPLIT_NS, Entry, StraightCall, call_direct
 from mime.native.folding import jit_folding
 from mime.native.lowering import Unsupported
 from mime.native.machine import why_off
@@ -70,6 +70,11 @@ def _default(signature: inspect.Signature, name: str) -> Any:
     return signature.parameters[name].default
 
 
+def _is_plain(x: np.ndarray) -> bool:
+    """Whether machine code can read an array where it lies."""
+    return bool(x.flags.c_contiguous and x.flags.aligned and x.dtype.isnative)
+
+
 class _NotNumPy(Exception):  # noqa: N818
     """There is an array of JAX, or something that is no array at all."""
 
@@ -77,32 +82,54 @@ class _NotNumPy(Exception):  # noqa: N818
 class _Call(NamedTuple):
     """The machine code for one kind of arguments."""
 
-    fill: Callable[[list[np.ndarray]], None]
-    """Takes the arguments, then the result."""
+    entry: Entry
     shape: tuple[int, ...]
     dtype: np.dtype
     others: tuple[int, ...]
     """Arguments that come in the other precision."""
+    straight: StraightCall
+    fill: Callable[[tuple[Any, ...], np.ndarray], bool]
+    """Its function, for arguments that go to it as they come."""
 
 
 class _Straight:
-    """The machine code of one function, for each value (a tree) and kind of arguments."""
+    """The machine code of one function, for each value (a tree) and kind of arguments.
+
+    Arguments of the kind of the last call go to the machine code as they come, which looks at them
+    itself. Of others, a key is made.
+    """
 
     def __init__(
         self, function: Callable[..., Any], names: tuple[str, ...], static: tuple[str, ...]
     ):
         self.function = function
         self.is_static = tuple(name in static for name in names[1:])
+        self.static = [k for k, is_static in enumerate(self.is_static) if is_static]
         self.known: dict[Any, _Call] = {}
+        self.latest: dict[Any, _Call] = {}
 
     def __call__(self, value: Any, args: tuple[Any, ...]) -> Any:
+        call = self.latest.get(self._name(value, args))
+        if call is not None:
+            result = np.empty(call.shape, call.dtype)
+            if call.fill(args, result):
+                return result
+        return self._of_any_kind(value, args)
+
+    def _name(self, value: Any, args: tuple[Any, ...]) -> Any:
+        """All that tells calls apart but the arrays."""
+        if not self.static:
+            return (id(value),)
+        return (id(value), *[args[k] for k in self.static if k < len(args)])
+
+    def _of_any_kind(self, value: Any, args: tuple[Any, ...]) -> Any:
         arrays: list[np.ndarray] = []
         key: list[Any] = [id(value)]
         for x, is_static in zip(args, self.is_static, strict=False):
             if is_static or x is None:
                 key.append(x)
                 continue
-            if type(x) is not np.ndarray or not x.flags.c_contiguous:
+            if type(x) is not np.ndarray or not _is_plain(x):
                 x = self._array(x)
             key += x.shape, x.dtype.char
             arrays.append(x)
@@ -112,15 +139,17 @@ class _Straight:
         for k in call.others:
             arrays[k] = arrays[k].astype(call.dtype)
         result = np.empty(call.shape, call.dtype)
-        arrays.append(result)
-        call.fill(arrays)
+        call_direct(call.entry, arrays, [result], 1)
+        if call.entry.cost_ns < SPLIT_NS:  # else others should have Python's lock meanwhile
+            self.latest[self._name(value, args)] = call
         return result
 
     def _array(self, x: Any) -> np.ndarray:
         if isinstance(x, jax.Array) or not isinstance(x, np.ndarray | list | tuple | float | int):
             raise _NotNumPy
         try:
-            return np.ascontiguousarray(x if isinstance(x, np.ndarray) else np.asarray(x, float))
+            dtype = x.dtype.newbyteorder("=") if isinstance(x, np.ndarray) else float
+            return np.array(x, dtype, order="C")
         except (TypeError, ValueError):
             raise _NotNumPy from None
 
@@ -155,14 +184,21 @@ class _Straight:
         out = traced.kernel.out_avals[0]
         if out.dtype != dtype:
             raise _NotNumPy
-        if len(self.known) >= MOST_KINDS:
-            self.known.pop(next(iter(self.known)))
+        for kept in (self.known, self.latest):
+            if len(kept) >= MOST_KINDS:
+                kept.pop(next(iter(kept)))
         others = tuple(k for k, x in enumerate(arrays) if x.dtype != dtype)
-        fill = direct_call(entry, len(arrays), 1)
-        found = self.known[key] = _Call(fill, out.shape, dtype, others)
+        shapes = iter(x.shape for x in arrays)
+        kinds = [
+            ... if s else None if x is None else next(shapes)
+            for x, s in zip(args, self.is_static, strict=False)
+        ]
+        straight = StraightCall(entry, dtype, kinds)
+        found = self.known[key] = _Call(entry, out.shape, dtype, others, straight, straight.fill)
         weakref.finalize(value, self._forget, key[0]).atexit = False  # its id may be another's then
         return found
 
     def _forget(self, identity: int) -> None:
-        for key in [key for key in self.known if key[0] == identity]:
-            del self.known[key]
+        for kept in (self.known, self.latest):
+            for key in [key for key in kept if key[0] == identity]:
+                del kept[key]

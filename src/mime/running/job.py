@@ -1,5 +1,6 @@
 """One run under way: chunks short enough for a person, checkpoints, and a clear end."""
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from mime._text import Travels, warn_user
-from mime.core.monitor import SeenByNode, exceeded, unseen
+from mime.core.monitor import exceeded, unseen
 from mime.core.program import Program, stepper, warn_of_failures
 from mime.core.recorder import Outputs, Selection, recorder
 from mime.core.signals import Signals
@@ -99,7 +100,8 @@ class Job:
     ):
         self.program, self.signals, self.selection = program, signals, selection
         seen = unseen(program.nodes) if watch else {}
-        start = _having_seen(start, seen) if seen or start.seen else start
+        if seen or start.seen:
+            start = dataclasses.replace(start, seen=seen)
         self.steps, self.every, self.start = steps, every, start
         self.state, self.done, self.records = start, 0, 0
         size = sample_bytes(program.nodes, selection)
@@ -254,23 +256,18 @@ class Job:
         units, descriptions = labels(self.program.nodes, self.selection)
         fields = jax.tree.unflatten(self.treedef, data)
         fields = {node: {f: fields[node][f] for f in chosen} for node, chosen in self.selection}
+        state = self.state
+        reached = state.step, state.nodes, state.held, state.coupling
         return Trajectory(
             times,
             fields,
             units,
             descriptions,
             parameter_values(self.program.nodes),
-            final_state=_having_seen(self.state, {}),
+            final_state=SimulationState(*jax.device_put(reached)),
             warnings=tuple(exceeded(self.program.nodes, self.state.seen, self.program.timestep)),
             program=self.program,
         )
-
-
-def _having_seen(state: SimulationState, seen: SeenByNode) -> SimulationState:
-    """The same state, in JAX's arrays, and what a run has seen of limits when it was reached."""
-    fields = state.step, state.nodes, state.held, state.coupling
-    step, nodes, held, coupling = jax.device_put(fields)
-    return SimulationState(step, nodes, held, coupling, seen)
 
 
 def _advance(

@@ -148,7 +148,7 @@ def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
         inputs = waveforms(tables, parts, source)
         if simulation is not None:
             check_goals(tables, inputs, simulation, source)
-            record = list(dict.fromkeys([*record, *seen_fields(simulation)]))
+            record = list(dict.fromkeys([*record, *seen_fields(tables, simulation)]))
         check_steps(tables, parts, record, source)
         source.stop_if_any()
     assert simulation is not None, "all that was refused is noted"

@@ -206,6 +206,7 @@ DRIVEN = {
 }
 
 
+@pytest.mark.small("servo on springs, with a payload, into a stop")
 @pytest.mark.parametrize("case", DRIVEN)
 @pytest.mark.filterwarnings("ignore:arm. the travel beyond the limit")
 def test_what_acts_between_links_leaves_momentum_alone(tree, case):

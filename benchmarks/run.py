@@ -31,6 +31,7 @@ TOPICS = (
     "replay",
     "parts",
     "fit",
+    "studies",
 )
 NOISE = 1.5
 """Times a ratio may be worse than the recorded one; a shared machine is that restless."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mime.core.printing import cut
-from mime.core.problem import InputError
+from mime.core.problem import InputError, ProblemError
 from mime.running.identity import digest
 from mime.studies.address import addresses
 from mime.studies.experiment import Experiment, Variable, versions
@@ -101,9 +101,10 @@ class Study:
             rows = {n: self.columns[n][own] for n in experiment.lanes if n in self.columns}
             try:
                 experiment.check(rows)
-            except ValueError as error:
+            except ProblemError as error:
+                words = "; ".join(map(str, error.problems))
                 hint = "Draw between bounds (between = [...]), or add a constraint"
-                raise InputError(f"{error}. {hint}", place=("vary",)) from error
+                raise InputError(f"{words}. {hint}", place=("vary",)) from error
 
     def __repr__(self) -> str:
         words = f"Study {self.title!r}: {self.size:,} members of {self.source}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
-from mime._text import Travels
+from mime._text import Travels, shortened
 from mime.core.arguments import instance, mapping, whole
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
@@ -110,8 +110,8 @@ def _study(
         base = Base(
             what,
             steps,
-            graph["inputs"] or {},
-            graph["initial_state"] or {},
+            _by_node("inputs", graph["inputs"]),
+            _by_node("initial_state", graph["initial_state"]),
             given_every,
             (),
             None,
@@ -131,10 +131,19 @@ def _study(
     return build_study(source, table, load)
 
 
+def _by_node(name: str, given: Any) -> dict[str, dict[str, Any]]:
+    """`{node: {field: value}}`, with what is wrong in words."""
+    form = "{node: {field: value}}"
+    outer = {} if given is None else mapping(name, given, form)
+    return {node: dict(mapping(f"{name}[{node!r}]", inner, form)) for node, inner in outer.items()}
+
+
 def _is_default(name: str, value: Any) -> bool:
     if name == "keep":
         return not list(value["fields"]) and value["every"] is None
-    return value is None or (name == "every" and value == 1) or (name != "every" and not value)
+    if name == "every":
+        return value is None or value == 1
+    return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
 def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyResult:
@@ -147,9 +156,9 @@ def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyR
             left = store.plan(study)
             computed = _run(study, store, left, progress, run)
     except OSError as error:
-        where = f"cannot write to {folder}: {error.strerror or error}"
+        where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
         words = "chunks that are done are kept; make room, and sweep again to go on"
-        raise StoreWriteError(f"{where}; {words}") from error
+        raise StoreWriteError(shortened(f"{where}; {words}")) from error
     after = Store(folder, store.group, store.rows, store.layout, check=False)
     return result_of(after, after.rows_of(study.addresses), study.title, computed)
 

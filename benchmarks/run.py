@@ -32,6 +32,7 @@ TOPICS = (
     "parts",
     "fit",
     "design",
+    "studies",
 )
 NOISE = 1.5
 """Times a ratio may be worse than the recorded one; a shared machine is that restless."""

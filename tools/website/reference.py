@@ -29,6 +29,7 @@ PAGES = {
     "nodes": ("Nodes and their effects", ("nodes",)),
     "fitting": ("Parameters from logs, the next experiment", ("fitting",)),
     "tuning": ("Gains of controllers", ("tuning",)),
+    "studies": ("Studies of many members", ("studies",)),
     "core": ("Nodes of your own, errors", ("core",)),
     "maze": ("Mazes", ("maze",)),
     "mouse": ("The mouse", ("mouse",)),

@@ -28,6 +28,7 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
 from mime.fitting.model import Model, first_fineness, in_double, initial_state, with_timestep
+from mime.fitting.parameters import KINDS, assembled
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.solve import prior_of
 from mime.fitting.unknown import Unknown
@@ -228,7 +229,7 @@ class _Plan:
         self.z = prior_of(self.model).centre
         late = [c.kind == "delay" for c in found]
         self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
-        self.is_parameter = np.array([c.kind == "parameter" for c in found])
+        self.is_parameter = np.array([c.kind in KINDS for c in found])
         self.is_log = np.array([c.is_log for c in found])
 
     def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
@@ -261,8 +262,9 @@ class _Plan:
         """Every field with a limit over that limit, in every step (limits, steps)."""
         if not self.limits:
             return jnp.zeros((0, 1))
-        pairs = zip(self.model.coordinates, self.z, strict=True)
-        values = {c.key[0]: c.value(z) for c, z in pairs if c.kind == "parameter"}
+        found = self.model.coordinates
+        amounts = [c.value(z) for c, z in zip(found, self.z, strict=True)]
+        values = assembled(self.model.simulation, found, amounts)
         made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
         step = made.period_s / self.model.fineness
         simulation = with_timestep(self.model.simulation, step).with_parameters(values)

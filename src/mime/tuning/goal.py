@@ -182,8 +182,9 @@ class Figures:
         elif goal.kind == "final":
             value = y[-1]
         else:
-            kinds = {"mean": jnp.mean, "max": _largest, "min": lambda y: -_largest(-y)}
-            value = kinds[goal.kind](y[first:])
+            kept = y[first:]
+            sign = -1.0 if goal.kind == "min" else 1.0
+            value = jnp.mean(kept) if goal.kind == "mean" else sign * _largest(sign * kept)
         return value
 
 

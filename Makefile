@@ -45,9 +45,9 @@ lint: .venv/.tests
 	$(BIN)/mypy
 
 # Modules that are compiled once are kept: the workers, and the programs that tests start, share them.
-test test-quick: export PYTHONDONTWRITEBYTECODE =
+test test-quick soak: export PYTHONDONTWRITEBYTECODE =
 
-test: lint browser  ## lint, format, types, all tests
+test: lint browser  ## lint, format, types, all tests, the longest of them at a stated small size
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests but the slow ones
@@ -56,10 +56,9 @@ test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests b
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
-soak: .venv/.tests  ## thousands of programs: memory stays bounded, native code agrees with XLA; hours
-	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak tests/fitting/test_coverage.py
-	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/native/test_random_programs.py \
-		tests/core/test_random_graphs.py -k "random_program or xla"
+soak: .venv/.tests browser  ## all tests at full size: every robot, case and seed, thousands of programs; hours
+	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
+	MIME_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore=tests/soak
 
 verify: .venv/.tests  ## the verification benchmarks; writes docs/validation/benchmark_reports/
 	$(BIN)/mime verify --out docs/validation/benchmark_reports

@@ -10,6 +10,8 @@ import jaxtyping
 import numpy as np
 import pytest
 
+from sizes import FULL, of_today, refuse_unknown_cases, sized
+
 SOURCES = Path(__file__).parents[1] / "src"
 WITH_SHAPES = ["mime.nodes"] + [
     ".".join(path.relative_to(SOURCES).with_suffix("").parts)
@@ -20,11 +22,34 @@ WITH_SHAPES = ["mime.nodes"] + [
 ]
 """The modules whose signatures and fields name shapes. Other types are mypy's: to check those at
 each call of the compiler of native code took longer than the tests themselves."""
+NAMES_SHAPES = re.compile(r"Array|Float|Int|Bool|Shaped|Num|Real|Inexact|PyTree|Key")
+
+
+def where_shapes_are_named(*, typechecker, decorate=jaxtyping.jaxtyped):
+    """`jaxtyped`, but of functions that name no shapes, and of those that are made anew at each
+    call of another while nothing is checked: to wrap them takes longer than to trace them."""
+
+    def decorated(thing):
+        named = getattr(thing, "__annotations__", None)
+        inner = "<locals>" in getattr(thing, "__qualname__", "")
+        if not isinstance(thing, type) and (
+            (inner and jaxtyping.config.jaxtyping_disable)
+            or (named is not None and not NAMES_SHAPES.search(str(named)))
+        ):
+            return thing
+        return decorate(thing, typechecker=typechecker)
+
+    return decorated
+
+
+jaxtyping.jaxtyped = where_shapes_are_named  # what the hook writes above each function
 jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_include_full_tracebacks_in_locations", False)  # programs are lowered sooner
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)  # or writing takes longer
 
 
 def pytest_configure(config):
@@ -38,7 +63,10 @@ OPTIMISED = {
         *("elementary", "test_scenarios.py", "test_blocks.py"),
         *("test_machine.py", "test_random_programs.py"),
     },
-    "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
+    "XLA": sized(
+        {"xla", "documentation", "verification", "test_scenarios.py", "tuning"},
+        small={"xla", "tuning"},
+    ),
 }
 """Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is
 there sooner: `mime.native`'s has the same bits (an arm's in tests/native/test_machine.py, those of
@@ -46,7 +74,13 @@ each operation in test_primitives.py), and XLA's is the same program, operation 
 operation. This takes a third off a test's time."""
 
 
-SHAPES_CHECKED = {"nodes", "control", "maze", "mouse", "test_shapes.py"}
+SHAPES_CHECKED = sized(
+    {"nodes", "control", "maze", "mouse", "test_shapes.py"},
+    small={
+        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py", "test_dynamics.py"),
+        *("test_joint_limits.py", "test_maze.py", "test_tracking.py"),
+    },
+)
 """Here shapes are checked at each call, where the functions that name them have tests of their own.
 A program takes more than twice as long to trace so."""
 
@@ -69,7 +103,7 @@ def pytest_runtest_setup(item):
     optimised = {
         compiler: not folders.isdisjoint(item.path.parts) for compiler, folders in OPTIMISED.items()
     }
-    as_for_users = optimised["mime.native"] or "MIME_SOAK" in os.environ
+    as_for_users = optimised["mime.native"] or FULL
     os.environ["MIME_NATIVE_OPTIMISE"] = "1" if as_for_users else "0"
     jax.config.update("jax_disable_most_optimizations", not optimised["XLA"])
 
@@ -78,16 +112,21 @@ SLOW_FOLDERS = ("oracles", "verification")
 """Comparisons with other simulators, and every benchmark of `mime verify`, twice."""
 
 
-def pytest_collection_modifyitems(items):
-    """First what shares the longest run, MIME-VER-170's: so one worker does, and computes it once.
+def pytest_collection_modifyitems(config, items):
+    """Leave out what `make soak` alone runs; begin with the longest run that is shared, VER-170.
 
-    (Each worker begins with a contiguous part of the list.)
+    So one worker does that, and computes it once: each begins with a contiguous part of the list.
     """
+    if not any("::" in word for word in config.args):
+        refuse_unknown_cases(items)
+    items[:], left = of_today(items)
+    config.hook.pytest_deselected(items=left)
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS:
             item.add_marker("slow")
     shared = ("mouse/test_mouse.py::", "[MIME-VER-170]")
-    items.sort(key=lambda item: not any(name in item.nodeid for name in shared))
+    forgets = "native/test_ffi.py::"  # all that JAX has traced and compiled: so it comes last
+    items.sort(key=lambda i: (forgets in i.nodeid) - any(name in i.nodeid for name in shared))
 
 
 @pytest.fixture(params=["float64", "float32"])

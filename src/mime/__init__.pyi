@@ -33,6 +33,8 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
+from mime.fitting.excitation import MotionDesign as MotionDesign
+from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
@@ -65,6 +67,7 @@ from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode
 from mime.nodes.control.tool_path import ToolPathNode as ToolPathNode
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode as DifferentialDriveNode
+from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode
@@ -84,6 +87,17 @@ from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
+from mime.studies.file import load_study as load_study
+from mime.studies.result import StudyResult as StudyResult
+from mime.studies.result import open_study as open_study
+from mime.studies.store import StudyError as StudyError
+from mime.studies.study import Study as Study
+from mime.studies.sweep import StudyInterrupted as StudyInterrupted
+from mime.studies.sweep import sweep as sweep
+from mime.tuning.goal import Goal as Goal
+from mime.tuning.result import Tuning as Tuning
+from mime.tuning.result import TuningError as TuningError
+from mime.tuning.tune import tune as tune
 from mime.xla.cache import enable_compilation_cache as enable_compilation_cache
 
 __all__: list[str]

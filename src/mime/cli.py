@@ -70,18 +70,19 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
 
     :param shell: your shell
     """
-    from mime.commands.completion import with_names
+    from mime.commands.completion import script
 
-    script = io.StringIO()
-    with contextlib.redirect_stdout(script), contextlib.suppress(SystemExit):
-        _dispatch(["--tyro-print-completion", shell])
-    print(with_names(shell, script.getvalue()), end="")
+    tyros = io.StringIO()
+    with contextlib.redirect_stdout(tyros), contextlib.suppress(SystemExit):
+        _dispatch(["--tyro-print-completion", "bash"])
+    print(script(shell, tyros.getvalue(), _commands()), end="")
     return OK
 
 
 def _commands() -> dict[str, Callable[..., Any]]:
     """The subcommands by name. They load here, since `mime --version` needs none of them."""
     from mime.commands.demo import demo
+    from mime.commands.design import design
     from mime.commands.fit import fit
     from mime.commands.graph import graph, plot
     from mime.commands.listing import list_
@@ -89,6 +90,8 @@ def _commands() -> dict[str, Callable[..., Any]]:
     from mime.commands.new_scenario import new_scenario
     from mime.commands.run import run
     from mime.commands.show import show
+    from mime.commands.sweep import sweep
+    from mime.commands.tune import tune
     from mime.commands.verify import verify
     from mime.commands.view import view
 
@@ -100,6 +103,9 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "plot": plot,
         "view": view,
         "fit": fit,
+        "sweep": sweep,
+        "design": design,
+        "tune": tune,
         "demo": demo,
         "verify": verify,
         "new-scenario": new_scenario,

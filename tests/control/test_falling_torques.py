@@ -69,6 +69,7 @@ def assert_lawful(problem, v, tau, rtol=1e-9):
     assert np.all(tau <= high + slack)
 
 
+@pytest.mark.small("8")
 @pytest.mark.parametrize("passes", [falling_torques.JOINT_PASSES, 0])
 def test_every_arm_obeys_the_law_also_when_only_the_first_joint_may_move(monkeypatch, passes):
     monkeypatch.setattr(falling_torques, "JOINT_PASSES", passes)

@@ -7,6 +7,7 @@ import pytest
 
 from elements import Rotor, Spring
 from mime import ConvergenceWarning, GraphManager
+from sizes import sized
 
 J, B, DT = 0.01, 0.1, 1e-3
 
@@ -89,7 +90,7 @@ def test_gradients_are_those_of_the_converged_solution():
         return jax.lax.scan(body, (jnp.zeros(()), jnp.zeros(())), length=100)[0][0]
 
     expected = jax.grad(closed)(3.0)
-    for method in ("gauss_seidel", "jacobi"):
+    for method in sized(("gauss_seidel", "jacobi"), small=("jacobi",)):
         assert jax.grad(final_angle)(3.0, method) == pytest.approx(float(expected), rel=1e-9)
         forward = jax.jvp(lambda k: final_angle(k, method), (3.0,), (1.0,))[1]  # noqa: B023
         assert forward == pytest.approx(float(expected), rel=1e-9)

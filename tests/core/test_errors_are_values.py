@@ -33,20 +33,25 @@ def error_names(function):
                 yield node.arg
 
 
+def is_named(node, words):
+    """True for a name or a string that is one of the words."""
+    return getattr(node, "id", getattr(node, "value", None)) in words
+
+
 def is_text(node, errors, texts):
     """True when an expression holds the words of an error."""
     for part in ast.walk(node):
         if isinstance(part, ast.Call | ast.FormattedValue):
             inner = part.args[:1] if isinstance(part, ast.Call) else [part.value]
             named = [word.id for word in inner if isinstance(word, ast.Name)]
-            says = not isinstance(part, ast.Call) or ast.unparse(part.func) in ("str", "repr")
+            says = not isinstance(part, ast.Call) or is_named(part.func, {"str", "repr"})
             if says and set(named) & errors:
                 return True
         if isinstance(part, ast.Name) and part.id in texts:
             return True
         if isinstance(part, ast.Attribute) and part.attr in WORDS:
             return True
-        if isinstance(part, ast.Subscript) and ast.unparse(part.slice).strip("'") in WORDS:
+        if isinstance(part, ast.Subscript) and is_named(part.slice, WORDS):
             return True
     return False
 
@@ -72,6 +77,8 @@ def parsed_errors(source):
         if not isinstance(function, functions):
             continue
         errors, texts = set(error_names(function)), set()
+        if not errors and not is_text(function, errors, texts):
+            continue
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and is_text(node.value, errors, texts):
                 texts |= {

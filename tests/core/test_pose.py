@@ -320,6 +320,7 @@ THERE_AND_BACK = {
 }
 
 
+@pytest.mark.small("matrix-float64", "rotation vector-float64")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", THERE_AND_BACK)
 def test_gradient_there_and_back_is_the_generator_at_every_rotation(name, dtype):
@@ -334,6 +335,7 @@ def test_gradient_there_and_back_is_the_generator_at_every_rotation(name, dtype)
     assert_close(run_derivative(derivative, QUATS, dtype=dtype), expected, dtype, 64)
 
 
+@pytest.mark.small("float64")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_slerp_gradient_between_equal_or_antipodal_quaternions_shares_out_the_turn(dtype, rng):
     def derivative(a, b, t):
@@ -432,6 +434,7 @@ def with_jacobian(function):
     return lambda x: jnp.concatenate([f(x)[:, None], jax.jacrev(f)(x)], axis=1)
 
 
+@pytest.mark.small("quat_from_matrix", "interpolate", "invert")
 @pytest.mark.parametrize("function", SIZES, ids=lambda f: f.__name__)
 def test_jacobian_matches_central_differences(function, rng):
     sizes = SIZES[function]
@@ -456,6 +459,7 @@ def test_jacobian_matches_central_differences(function, rng):
     np.testing.assert_allclose(at_x[..., 1:], np.moveaxis(difference, 0, -1), rtol=0, atol=1e-8)
 
 
+@pytest.mark.small(*(f"{function.__name__}-float32" for function in NOT_POLYNOMIAL))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("function", NOT_POLYNOMIAL, ids=lambda f: f.__name__)
 def test_values_and_jacobians_are_finite_at_every_degenerate_rotation(function, dtype, rng):

@@ -1,7 +1,6 @@
 """Random graphs: the compiled program equals a slow, obvious interpreter of the same rules."""
 
 import math
-import os
 import random
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from elements import Cell
 from mime import GraphManager
+from sizes import sized
 
 DT = 0.05
 
@@ -116,7 +116,12 @@ def build(names, periods, edges, external, group, shuffle):
     return graph.compile()
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=sized(40, small=10),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
 @given(graphs())
 @pytest.mark.slow
 def test_a_compiled_graph_equals_the_obvious_interpreter(drawn):
@@ -146,7 +151,7 @@ def test_a_compiled_graph_equals_the_obvious_interpreter(drawn):
 
 
 @settings(
-    max_examples=1000 if "MIME_SOAK" in os.environ else 2,
+    max_examples=sized(1000, small=2),
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),

@@ -20,7 +20,7 @@ from motor_scenario import motor_scenario
 
 pytestmark = pytest.mark.slow
 
-HOW_MANY = int(os.environ.get("MIME_FUZZ", "400"))
+HOW_MANY = int(os.environ.get("MIME_FUZZ", "120"))
 LIGHT = ("motor_step", "geared_motor_voltage", "elastic_joint_resonance", "arm_3link_pd")
 TEXTS = [bundled_scenarios()[name].read_text(encoding="utf-8") for name in LIGHT]
 FILES = [tomllib.loads(text) for text in TEXTS]

@@ -23,7 +23,7 @@ from mime.models import model_path
 from robot_table import silence
 from tree_dynamics import mass_and_bias
 
-HOW_MANY = int(os.environ.get("MIME_FUZZ", "200"))
+HOW_MANY = int(os.environ.get("MIME_FUZZ", "80"))
 
 LINK = """<link name="{}"><inertial><origin xyz="0.1 0 0" rpy="0 0 0.5"/><mass value="2"/>
 <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>

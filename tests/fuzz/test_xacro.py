@@ -14,7 +14,7 @@ import numpy as np
 from mime.control.kinematics import UrdfError, expand_xacro, parse_urdf, parse_xacro
 from xacro_files import ARM, ESCAPE, SEGMENT, write_arm
 
-HOW_MANY = min(int(os.environ.get("MIME_FUZZ", "12")), 1000)
+HOW_MANY = min(int(os.environ.get("MIME_FUZZ", "4")), 1000)
 SECRET = "sesame_4711"
 ATTACKS = [
     ESCAPE.format(f"system('{command}')") for command in ("touch made", "cat ../secret.yaml")

@@ -58,6 +58,9 @@ def random_targets(rng, rows, cols, num):
     return targets
 
 
+@pytest.mark.small(
+    "0.0-shape1", "0.0-shape5", "0.3-shape1", "0.3-shape5", "0.5-shape1", "0.5-shape5"
+)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (5, 9), (16, 16), (32, 32)])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5])
 def test_distances_equal_those_of_scipy(shape, share):
@@ -156,6 +159,7 @@ def expected_heading(distances, horizontal, vertical, cell, heading):
     return min(ways)[2]
 
 
+@pytest.mark.small("shape2")
 @pytest.mark.parametrize("shape", [(1, 6), (6, 7), (32, 32)])
 def test_the_next_heading_goes_down_the_distances(shape):
     rng = np.random.default_rng(2)

@@ -24,6 +24,7 @@ from mime.maze import (
     route_along,
     shortest_route,
 )
+from sizes import sized
 
 CELL = 0.18
 PROFILE = SpeedProfile(0.5, 2.0, 5.0, 200.0, 0.3)
@@ -92,9 +93,10 @@ def compiled_route(maze, profile):
     return route_along(maze, headings[: int(count)].tolist(), profile)
 
 
+@pytest.mark.small("slow turns")
 @pytest.mark.parametrize("profile", [PROFILE, SLOW_TURNS], ids=["quick", "slow turns"])
 def test_the_fastest_route_beats_every_other_one(profile):
-    for seed in range(12):
+    for seed in range(sized(12, small=5)):
         maze = random_maze(seed, 6, 4 + seed % 2, loops=0.5)
         best = min(time_of(maze, headings, profile) for headings in all_routes(maze))
         route = fastest_route(maze, profile)
@@ -104,8 +106,8 @@ def test_the_fastest_route_beats_every_other_one(profile):
 
 
 @pytest.mark.slow
-def test_the_compiled_planner_is_as_fast_as_dijkstra_on_fifty_mazes():
-    for seed in range(50):
+def test_the_compiled_planner_is_as_fast_as_dijkstra():
+    for seed in range(sized(50, small=6)):
         maze = random_maze(seed, 10, 10, loops=0.2)
         profile = (PROFILE, SLOW_TURNS)[seed % 2]
         expected = fastest_route(maze, profile)
@@ -114,6 +116,7 @@ def test_the_compiled_planner_is_as_fast_as_dijkstra_on_fifty_mazes():
         assert route.time_s == pytest.approx(expected.time_s, abs=1e-9)
 
 
+@pytest.mark.soak("rectangles go through vmap below")
 def test_the_compiled_planner_runs_rectangles():
     for seed in range(8):
         maze = random_maze(seed, 6, 4, loops=0.3).rotated(2 * (seed % 2))

@@ -45,6 +45,7 @@ def test_the_length_of_a_curve_holds_the_bessel_function():
     assert pytest.approx(0.5, abs=1e-14) == CURVE_LENGTH * ahead
 
 
+@pytest.mark.small("0-0.18-1.0", "0-0.18--1.0", "3-0.18-1.0", "3-0.18--1.0")
 @pytest.mark.parametrize("turn", [1.0, -1.0])
 @pytest.mark.parametrize("cell_size_m", [0.09, 0.18, 0.3])
 @pytest.mark.parametrize("heading", [0, 3])

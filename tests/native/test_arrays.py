@@ -57,6 +57,7 @@ def moved(x):
     ]
 
 
+@pytest.mark.small("shape1-float64")
 @pytest.mark.parametrize(("shape", "dtype"), [((3, 4), "int32"), ((20, 16), "float64")])
 def test_shapes_have_the_bits_of_xla(shape, dtype):
     x = np.random.default_rng(1).normal(size=(odd_members(64), *shape)) * 100
@@ -85,6 +86,7 @@ def joined_integers(x):
     return [*results, jnp.argmax(x, 0), lax.cumsum(x, 1), lax.cummax(x, 0, reverse=True)]
 
 
+@pytest.mark.small("float32")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_reductions_are_those_of_xla(dtype):
     agree(joined, np.random.default_rng(2).normal(size=(7, 3, 4)).astype(dtype), exact=False)
@@ -154,6 +156,7 @@ def slices_of(size):
     return slices
 
 
+@pytest.mark.small("12")
 @pytest.mark.parametrize("size", [12, 400])
 def test_slices_at_places_known_later_are_clamped(size):
     rng = np.random.default_rng(6)
@@ -182,6 +185,7 @@ def gathers(x, i, inside):
     return found
 
 
+@pytest.mark.small("400")
 @pytest.mark.parametrize("size", [6, 400])
 def test_gathers_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(7)
@@ -210,6 +214,7 @@ def scatters(x, i, inside, new):
     return made
 
 
+@pytest.mark.small("400")
 @pytest.mark.parametrize("size", [6, 400])
 def test_scatters_in_every_mode_have_the_bits_of_xla(size):
     rng = np.random.default_rng(8)

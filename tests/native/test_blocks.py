@@ -86,6 +86,7 @@ def test_denormal_numbers_are_kept_by_every_road_and_xla_goes_on_as_before():
         assert [x.tobytes() for x in jax.jit(halved)(TINY)] == [x.tobytes() for x in own]
 
 
+@pytest.mark.small("5")
 @pytest.mark.parametrize("size", [1, 5, 1000])
 def test_a_branch_that_all_members_take_is_that_of_jax(size):
     """Cases of shared and of own values, in registers and in memory, before and beyond the ends."""

@@ -43,6 +43,7 @@ def whole(*shape, seed=1, most=9):
 # --- scan ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.small("0-False", "1-True", "40-False")
 @pytest.mark.parametrize(
     ("length", "reverse"), [(0, False), (1, True), (2, True), (LONG, False), (600, True)]
 )
@@ -185,6 +186,7 @@ def test_an_array_that_a_loop_is_the_last_to_read_is_given_to_it_twice():
     exactly(given, whole(BIG))
 
 
+@pytest.mark.small("20")
 @pytest.mark.parametrize("size", [5, 20, 90])
 def test_small_arrays_that_lie_in_memory_are_swapped_with_those_in_registers(size):
     def swapped(x, i):
@@ -275,6 +277,7 @@ def test_fori_loops_with_ends_known_later():
     exactly(sums, np.array([0, 1, 5, 100, 0, 9, 3]), whole(3))
 
 
+@pytest.mark.small("2-300", "3-3")
 @pytest.mark.parametrize("size", [3, BIG])
 @pytest.mark.parametrize("branches", [2, 3])
 def test_branches_by_an_index_that_members_share_or_not(size, branches):

@@ -178,6 +178,7 @@ def test_elementary_functions_are_those_of_numpy_within_its_own_error(dtype):
                 assert not bad.any(), (name, args[0][bad], mine[bad], wanted[bad])
 
 
+@pytest.mark.small("int8", "uint64")
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint64"])
 def test_operations_on_integers_have_the_bits_of_xla(dtype):
     a, b = pairs(integers(dtype), np.random.default_rng(4))
@@ -197,6 +198,7 @@ def test_operations_on_truth_values_have_the_bits_of_xla():
         assert alike(mine, reference), name
 
 
+@pytest.mark.small("float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_code_that_is_there_sooner_has_the_same_bits(dtype, monkeypatch):
     """All other tests of operations may then compile quickly."""
@@ -221,6 +223,7 @@ def test_code_that_is_there_sooner_has_the_same_bits(dtype, monkeypatch):
         assert same_bits(quick, usual_), name
 
 
+@pytest.mark.small("float64", "bool", "int32", "uint64")
 @pytest.mark.parametrize("source", ["float64", "float32", "bool", *INTEGERS])
 def test_conversions_have_the_bits_of_xla(source):
     if source == "bool":
@@ -244,6 +247,7 @@ def test_conversions_have_the_bits_of_xla(source):
             assert alike(folded[0] + 0, mine + 0, None), target
 
 
+@pytest.mark.small("float64-shared0", "uint64-shared1")
 @pytest.mark.parametrize("shared", [(True, False), (False, True)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "uint64"])
 def test_an_operand_that_all_members_share_changes_no_bit(dtype, shared):
@@ -263,6 +267,7 @@ def test_an_operand_that_all_members_share_changes_no_bit(dtype, shared):
         assert same_bits(some, all_), name
 
 
+@pytest.mark.small("float64")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "uint32"])
 def test_a_constant_operand_gives_the_number_that_a_variable_gives(dtype):
     """The compiler knows that x·1 = x, 0·x = 0, x + 0 = x: zeros may lose their sign, and a NaN or

@@ -20,6 +20,7 @@ SHORT = {
 }
 
 
+@pytest.mark.small("geared_motor_voltage")
 @pytest.mark.parametrize("name", SHORT)
 def test_a_scenario_differs_from_xla_by_rounding_alone(name):
     _, computed, steps, field, far = table["scenario_row"](bundled_scenarios()[name], SHORT[name])

@@ -65,6 +65,9 @@ def arm(request):
     return tree, euler_lagrange
 
 
+@pytest.mark.small(
+    "planar_arm_3link-0", "planar_arm_3link-1", "planar_arm_3link-2", "planar_arm_3link-3"
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_torques_mass_matrix_and_energies_follow_from_the_lagrangian(arm, seed):
     tree, euler_lagrange = arm

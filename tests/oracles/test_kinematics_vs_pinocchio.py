@@ -195,6 +195,11 @@ def show(name: str, text: str) -> None:
     print(f"\n{name:32s} {text}", end="")
 
 
+# Mimic joints, wheels, a lift, four legs, links without inertia; and all that are refused.
+MIXED = ["panda/panda", "pr2/pr2", "tiago/tiago_no_hand", "a1/a1", "human/human"]
+
+
+@pytest.mark.small(*MIXED, *REFUSED)
 @pytest.mark.parametrize("name", ROBOTS)
 def test_every_published_robot_agrees_or_is_refused_for_a_reason(name, monkeypatch):
     monkeypatch.setenv("MIME_NATIVE", "off")  # Python computes: kernels of all robots take minutes
@@ -222,6 +227,7 @@ def test_the_package_holds_the_robots_that_this_comparison_is_about():
     assert len(ROBOTS) - len(REFUSED) >= 20
 
 
+@pytest.mark.small("romeo/romeo_small")
 @pytest.mark.parametrize("name", ["romeo/romeo", "romeo/romeo_small", "romeo/romeo_laas_small"])
 def test_a_mended_robot_differs_from_pinocchios_by_what_its_report_says(name, monkeypatch):
     monkeypatch.setenv("MIME_NATIVE", "off")
@@ -243,6 +249,7 @@ def test_a_mended_robot_differs_from_pinocchios_by_what_its_report_says(name, mo
     assert error(kin.mass_matrix(tree, q), reference.mass_matrix(q)) < RTOL
 
 
+@pytest.mark.small("tiago/tiago_no_hand")
 @pytest.mark.parametrize("name", ["panda/panda", "tiago/tiago_no_hand", "talos_data/talos_full_v2"])
 def test_jacobian_rates_and_energies_agree(name):
     tree = load(name)
@@ -267,6 +274,7 @@ def test_jacobian_rates_and_energies_agree(name):
     assert ours[0] - ours[1] == pytest.approx(V[0] - V[1], rel=RTOL)
 
 
+@pytest.mark.small("pr2/pr2")
 @pytest.mark.parametrize("name", ["panda/panda", "baxter/baxter", "pr2/pr2"])
 def test_mimic_joints_agree_with_pinocchios_own_mimic_model(name):
     tree = load(name)
@@ -308,6 +316,7 @@ def errors_with(tree, reference, q):
     )
 
 
+@pytest.mark.small("panda/panda")
 @pytest.mark.parametrize("name", ["ur/ur5_robot", "panda/panda", "a1/a1"])
 def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
     tree = load(name)
@@ -325,6 +334,7 @@ def test_compiled_code_agrees_with_the_same_code_in_numpy(name):
 
 
 # An arm, four legs, a lift under an arm and a head.
+@pytest.mark.small("a1/a1")
 @pytest.mark.parametrize("name", ["ur/ur5_robot", "a1/a1", "tiago/tiago_no_hand"])
 def test_articulated_bodies_agree_on_real_robots(name, monkeypatch):
     check_articulated_bodies(load(name), monkeypatch, kin.forward_dynamics)
@@ -363,8 +373,10 @@ def check_articulated_bodies(tree, monkeypatch, accelerations):
         assert error(accelerations(tree, q, qd, tau, GRAVITY, F_ext), theirs) < allowed
 
 
-# A humanoid of 29 joints in five runs; wheels, a lift that slides, a head, an arm and a hand.
-@pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago"])
+# A humanoid of 29 joints in five runs; wheels, a lift that slides, a head and an arm, with a hand
+# and without.
+@pytest.mark.small("tiago/tiago_no_hand")
+@pytest.mark.parametrize("name", ["g1/g1_29dof_rev_1_0", "tiago/tiago", "tiago/tiago_no_hand"])
 def test_a_branching_tree_in_loops_agrees(name, monkeypatch):
     in_loops, make = [], recursion.Loops.__init__
 

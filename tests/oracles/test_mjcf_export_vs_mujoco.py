@@ -134,6 +134,7 @@ def servo_error(dt, file):
     return np.max(np.abs(link - ours)) / np.max(np.abs(ours))
 
 
+@pytest.mark.small("drive_error", "servo_error")
 @pytest.mark.parametrize("error", [drive_error, arm_error, servo_error])
 def test_a_motor_driven_elastic_joint_moves_in_mujoco_as_here_to_the_order_of_the_step(
     error, tmp_path

@@ -18,6 +18,7 @@ MOTORS = {
 MODES = ["torque", "voltage", "velocity"]
 
 
+@pytest.mark.small("smartmouse-torque", "oscillating-voltage", "geared-velocity")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("motor", MOTORS.values(), ids=list(MOTORS))
 def test_poles_step_and_bode_agree_with_python_control(motor, mode):
@@ -46,6 +47,7 @@ def test_poles_step_and_bode_agree_with_python_control(motor, mode):
     np.testing.assert_allclose(ours, step, atol=1e-9 * np.max(np.abs(step)))
 
 
+@pytest.mark.small("voltage")
 @pytest.mark.parametrize("mode", MODES)
 def test_forced_response_to_any_held_input_agrees(mode):
     dt, steps = 2e-3, 300

@@ -19,6 +19,7 @@ def extrapolated(motion, robot, gains):
     return (4 * quarter - whole) / 3
 
 
+@pytest.mark.small("desktop arm")
 @pytest.mark.parametrize("robot", robots(), ids=lambda robot: robot.name)
 def test_it_moves_as_mujocos_actuators_do_wherever_those_are_stable(robot, record_figure):
     gains = [g for g in GAINS if not g.limited or robot.leap(g) < 1]

@@ -41,6 +41,7 @@ def test_the_version_is_told_without_any_other_package():
     assert after("--version") == set()
 
 
+@pytest.mark.small("words0")
 @pytest.mark.parametrize("words", [["--help"], ["completion", "zsh"], ["cache"]])
 def test_commands_that_compute_nothing_load_the_parser_only(words):
     assert after(*words) == {"tyro"}

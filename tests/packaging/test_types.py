@@ -22,7 +22,7 @@ print(run["motor"]["current"][-1], run.time.shape)
 ROOT = Path(__file__).parents[2]
 STRICT = """
 [[tool.mypy.overrides]]
-module = "script" # as strict as a user's checker can be
+module = ["right", "wrong"] # as strict as a user's checker can be
 warn_return_any = true
 disallow_any_generics = true
 disallow_untyped_calls = true
@@ -30,14 +30,15 @@ enable_error_code = ["misc"]
 """
 
 
-def check(script, folder):
-    """mypy on a script, with what `make lint` has already read of MIME and of JAX."""
-    file, settings = folder / "script.py", folder / "pyproject.toml"
-    file.write_text(script, encoding="utf-8")
+def check(folder, **scripts):
+    """mypy on scripts, with what `make lint` has already read of MIME and of JAX."""
+    files, settings = [folder / f"{name}.py" for name in scripts], folder / "pyproject.toml"
+    for file, script in zip(files, scripts.values(), strict=True):
+        file.write_text(script, encoding="utf-8")
     mine = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     settings.write_text(mine + STRICT, encoding="utf-8")
     return subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", str(settings), str(file)],
+        [sys.executable, "-m", "mypy", "--config-file", str(settings), *map(str, files)],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -46,7 +47,7 @@ def check(script, folder):
 
 
 def test_a_script_with_plain_numbers_is_well_typed_and_a_misspelt_argument_is_not(tmp_path):
-    good = check(SCRIPT, tmp_path)
-    assert good.returncode == 0, good.stdout
-    wrong = check(SCRIPT.replace("every=10", "evry=10"), tmp_path)
-    assert 'Unexpected keyword argument "evry"' in wrong.stdout
+    done = check(tmp_path, right=SCRIPT, wrong=SCRIPT.replace("every=10", "evry=10"))
+    assert 'Unexpected keyword argument "evry"' in done.stdout
+    assert "right.py" not in done.stdout, done.stdout
+    assert "Found 1 error in 1 file (checked 2 source files)" in done.stdout

@@ -32,6 +32,7 @@ def simulation():
     return graph.compile()
 
 
+@pytest.mark.small("native-1", "native-5", "xla-5")
 @pytest.mark.usefixtures("program")
 @pytest.mark.parametrize("size", [1, 5, 200])
 def test_members_equal_their_single_runs(simulation, size):
@@ -86,6 +87,7 @@ def test_a_batch_of_another_duration_compiles_nothing(simulation, caplog):
     assert not [record for record in caplog.records if "Compiling" in record.message]
 
 
+@pytest.mark.small("native")
 @pytest.mark.usefixtures("program")
 def test_the_number_of_threads_changes_nothing(simulation):
     J = np.linspace(0.01, 0.02, 130)
@@ -102,6 +104,7 @@ def test_the_number_of_threads_changes_nothing(simulation):
     np.testing.assert_allclose(runs[2], runs[0], **ROUNDING)
 
 
+@pytest.mark.small("native")
 @pytest.mark.usefixtures("program")
 def test_inputs_are_shared_or_given_per_member(simulation):
     kinds = {

@@ -49,6 +49,7 @@ def efforts(trajectory):
     return [w for w in trajectory.warnings if w.what == "commanded torque"]
 
 
+@pytest.mark.small("record1-1", "None-40")
 @pytest.mark.parametrize(("record", "every"), [(None, 1), ((), 1), (None, 40)])
 def test_an_effort_beyond_its_limit_is_seen_whatever_is_recorded(record, every):
     with pytest.warns(LimitWarning, match="first beyond it at t = 0.011 s") as caught:

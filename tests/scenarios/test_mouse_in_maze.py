@@ -8,6 +8,7 @@ from mime.mouse import EXPLORE, RACE
 from mime.reporting.plots import draw_plot
 from mime.scenarios import load_scenario
 from mime.scenarios.bundled import bundled_scenarios
+from sizes import FULL
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,8 @@ def test_the_mouse_finds_the_goal_returns_and_races(tmp_path):
     assert 0 < len(stopped.value.trajectory.time) < len(run.time)
     figures = scenario.figures(run)
     assert all(figure.ok for figure in figures), figures
-    assert run.to_xarray().identical(scenario.run().to_xarray())
+    if FULL:
+        assert run.to_xarray().identical(scenario.run().to_xarray())
 
     assert [plot.drawing for plot in scenario.tables.plots.values()] == list(scenario.drawings)
     for plot in scenario.tables.plots.values():

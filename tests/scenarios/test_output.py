@@ -216,6 +216,7 @@ def test_results_that_a_killed_run_had_set_aside_are_still_a_runs(run, monkeypat
     assert files() == RESULTS
 
 
+@pytest.mark.small("", '{"files": 3}')
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "MIME run 1"}', '{"files": 3}'])
 def test_a_damaged_list_owns_nothing(run, content):
     assert run() == (0, "")

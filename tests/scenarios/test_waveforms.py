@@ -66,6 +66,7 @@ def test_a_pulse_train_is_scipys_square_wave():
     np.testing.assert_array_equal(found[inside], expected[inside])
 
 
+@pytest.mark.small("a-size0", "column2-size2")
 @pytest.mark.parametrize(("column", "size"), [("a", ()), ("a", (2,)), (["a", "b"], (2,))])
 def test_csv_columns_are_interpolated_as_numpy_does(tmp_path, column, size):
     file = tmp_path / "x.csv"

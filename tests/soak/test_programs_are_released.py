@@ -13,8 +13,8 @@ import pytest
 from elements import Rotor
 from mime import GraphManager
 from mime.native import folding
+from sizes import FULL
 
-FULL = "MIME_SOAK" in os.environ
 MAPS = Path("/proc/self/maps")
 pytestmark = pytest.mark.skipif(not MAPS.exists(), reason="counts the memory maps of Linux")
 

@@ -137,6 +137,7 @@ def test_results_take_the_types_of_the_value():
     assert_same(got, jax.tree.map(lambda a, b: jnp.stack([a, b]), value, expected))
 
 
+@pytest.mark.small("needy1", "needy3")
 @pytest.mark.parametrize("needy", [[], [1], [0, 3], [0, 1, 2, 3, 4]])
 def test_only_the_members_that_need_it_are_computed(needy):
     computed = []

@@ -52,9 +52,20 @@ def check(
     if problems:
         raise GraphError(problems)
     periods_by_name = tuple(sorted(periods.items()))
+    seen = tuple(at for at in external if _is_followed(by_name[at[0]], at[1]))
     return Wiring(
-        timestep, tuple(edges), tuple(external), schedule, periods_by_name, tuple(derived)
+        timestep, tuple(edges), tuple(external), schedule, periods_by_name, tuple(derived), seen
     )
+
+
+def _is_followed(node: Node, field: str) -> bool:
+    """Whether a node's drawing follows an input, and no flux or state of the same name."""
+    try:
+        fields = node.drawing().fields()
+    except Exception:  # of whoever wrote the node: `scene` tells, when it is drawn
+        return False
+    own = {*node.boundary_flux_spec(), *node.state_spec()} if field in fields else {field}
+    return field not in own
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:

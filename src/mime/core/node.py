@@ -55,6 +55,9 @@ class Node(Parameterised):
     """
 
     meta: ClassVar[NodeMeta | None] = None
+    is_sampled: ClassVar[bool | None] = None
+    """True: its timestep is part of what it is, as of a controller that computes once a step and
+    holds its command. False: equations that hold at any step. None: the class does not say."""
 
     name: str = eqx.field(static=True)
     """The node's name in a graph."""

@@ -173,8 +173,9 @@ class Program(eqx.Module):
             raise InputError(words, place=("input", node, field))
 
     def select(self, record: Recorded) -> Selection:
-        """What a run records, checked: by default all fluxes and observable states."""
-        return select(self.nodes, [group.name for group in self.wiring.groups], record)
+        """What a run records, checked: by default all fluxes, observable states and seen inputs."""
+        groups = [group.name for group in self.wiring.groups]
+        return select(self.nodes, groups, record, self.wiring.seen)
 
     def checked_initial(
         self, initial: Mapping[str, Mapping[str, Any]] | None

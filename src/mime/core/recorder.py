@@ -17,7 +17,9 @@ from mime.core.step import SimulationState
 from mime.core.wiring import Wiring
 
 Recorded = Mapping[str, Iterable[str]] | Sequence[str] | None
-"""`None` (all fluxes and observable states), `{"rotor": ["current"]}` or `["rotor.current"]`."""
+"""`None` (all fluxes, observable states and inputs that are seen in a picture),
+`{"rotor": ["current"]}` or `["rotor.current"]`.
+"""
 
 Selection = tuple[tuple[str, tuple[str, ...]], ...]
 """`(node, fields)` pairs: the checked form, hashable."""
@@ -87,10 +89,19 @@ def recorder(nodes: Mapping[str, Node], wiring: Wiring, selection: Selection) ->
     return Recorder(watched, of_step, of_inputs, watch)
 
 
-def select(nodes: Mapping[str, Node], groups: Sequence[str], record: Recorded) -> Selection:
-    """Check what shall be recorded. A name that nobody has is refused."""
+def select(
+    nodes: Mapping[str, Node],
+    groups: Sequence[str],
+    record: Recorded,
+    seen: Sequence[tuple[str, str]] = (),
+) -> Selection:
+    """Check what shall be recorded. A name that nobody has is refused.
+
+    `seen`: inputs that are recorded by default too.
+    """
     if record is None:
-        defaults = [(name, default_fields(node)) for name, node in nodes.items()]
+        inputs = {name: [field for at, field in seen if at == name] for name in nodes}
+        defaults = [(name, (*default_fields(node), *inputs[name])) for name, node in nodes.items()]
         return (*defaults, *((group, tuple(GROUP_FIELDS)) for group in groups))
     chosen: dict[str, list[str]] = {}
     if isinstance(record, Mapping):

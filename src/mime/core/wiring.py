@@ -96,6 +96,8 @@ class Wiring:
     schedule: tuple[Stage, ...]
     periods: tuple[tuple[str, int], ...]
     derived: tuple[Derived, ...] = ()
+    seen: tuple[tuple[str, str], ...] = ()
+    """Those of `external` that a node's drawing follows: a wrench is seen as an arrow."""
 
     def refuse_derived(self, changed: Mapping[str, Mapping[str, Any]]) -> None:
         """A derived parameter is not set: what it follows is."""

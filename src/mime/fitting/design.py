@@ -1,40 +1,46 @@
 """`mime.design`: the experiment to run next, by gradient through the simulator.
 
     maximise  log det F_parameters      F = JᵀJ over the noise, delays and offsets projected out
-    over      u(t) = limit tanh(b_0 + sum a_k sin(2π k t / T) + b_k cos(2π k t / T))
+    over      u(t) = limit tanh(sum a_k B_k(t))     B: harmonics of 1 / T and a constant, or splines
 
 D-optimal: the volume of the intervals, whatever units the parameters have. Limits of other fields
-(amperes, speed) enter as a penalty, and at the end the input shrinks until it keeps them.
+(amperes, speed) are limits of the optimiser, and at the end the input shrinks until it keeps them.
 """
 
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mime._files import write_atomically
-from mime.core.arguments import instance, mapping, real, whole
+from mime._text import quoted
+from mime.core.arguments import instance, mapping, real, whole, wrong
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.channel import Channel, place
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
-from mime.fitting.model import Model, first_fineness, in_double, with_timestep
+from mime.fitting.model import Model, first_fineness, in_double, initial_state, with_timestep
+from mime.fitting.parameters import KINDS, assembled
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.solve import prior_of
 from mime.fitting.unknown import Unknown
+from mime.optimise.descent import minimise
+from mime.running.progress import Progress, check_progress, progress_bar
 from mime.running.simulation import Simulation
 
-_STEEP = 1e4
-"""Weight of the penalty: an excess of a tenth in a tenth of the rows costs ten units of log det."""
-_MOST_STEPS, _DESCENTS = 60, 2
-"""Of a descent, and how often one goes on with a fresh memory where the last one got stuck."""
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ROUNDS, _PASSES = 60, 4
+SHAPES = ("fourier", "spline")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +51,8 @@ class Outlook:
     """Of the information on the parameters, in their coordinates."""
     half: Mapping[str, float]
     """Half of each parameter's 95 % interval, in its coordinate: relative for positive ones."""
+    inputs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    """The input itself, by field, in its own unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +65,10 @@ class Design:
     outlook: Outlook
     others: Mapping[str, Outlook]
     """`step` and `chirp`, within the same limits."""
+    reached: Mapping[str, tuple[float, float, str]]
+    """What each field with a limit reaches, the limit, and their unit."""
+    is_complete: bool = True
+    """False when it was interrupted: the best input until then."""
 
     def __str__(self) -> str:
         names = list(self.outlook.half)
@@ -67,7 +79,28 @@ class Design:
             cells = "".join(f"{100 * found.half[name]:>10.3g} %" for found in columns.values())
             lines.append(f"{name:{width}}  {cells}")
         dets = "".join(f"{found.log_det:>12.2f}" for found in columns.values())
-        return "\n".join([*lines, f"{'log det':{width}}  {dets}"])
+        lines.append(f"{'log det':{width}}  {dets}")
+        for field, (value, limit, unit) in self.reached.items():
+            lines.append(f"{field} reaches {value:.4g} of {limit:g} {unit}".rstrip())
+        if not self.is_complete:
+            lines.append("interrupted: the best input until then")
+        return "\n".join(lines)
+
+    def gain(self, name: str, other: str) -> float:
+        """By which factor the interval of a parameter is narrower than with `step` or `chirp`."""
+        return self.others[other].half[name] / self.outlook.half[name]
+
+    def plot(self) -> "Figure":
+        """The inputs over time."""
+        from mime.fitting.design_page import picture
+
+        return picture(self)
+
+    def report(self) -> str:
+        """One HTML page with all of it."""
+        from mime.fitting.design_page import report_page
+
+        return report_page(self)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write time and inputs for the rig."""
@@ -89,9 +122,13 @@ def design(
     duration: SupportsFloat,
     period: SupportsFloat,
     limits: Mapping[str, float] | None = None,
+    shape: str = "fourier",
     harmonics: SupportsIndex = 10,
+    constants: Mapping[str, Mapping[str, Any]] | None = None,
+    initial: Mapping[str, float] | None = None,
     starts: SupportsIndex = 4,
     seed: SupportsIndex = 0,
+    progress: Progress = False,
 ) -> Design:
     """The input within limits that tells most of the unknowns.
 
@@ -101,8 +138,13 @@ def design(
     unknowns         as in `fit`
     duration         seconds of the experiment, and `period` seconds from row to row of its log
     limits           `{"motor.current": 5.0}`: largest values of other fields
-    harmonics        of 1 / duration: the highest frequency is their number times that
+    shape            "fourier", or "spline" for cubic splines
+    harmonics        of 1 / duration: the highest frequency is their number times that. A spline
+                     has as many pieces as a series of so many harmonics has terms
+    constants        `{node: {input: constant}}`, external inputs that are not driven
+    initial          `{"motor.angular_velocity": 3.0}`: the state at the start, else at rest
     starts, seed     how many inputs it starts from, and what draws them
+    progress         as in `Simulation.run`; Ctrl-C ends it with the best input so far
     """
     instance("simulation", simulation, Simulation)
     period_s = real("period", period, "s", above=0)
@@ -111,22 +153,39 @@ def design(
     count, random = whole("starts", starts, 1, 1000), np.random.default_rng(whole("seed", seed))
     driven = _positive("inputs", inputs)
     noise, bounds = _positive("sensors", sensors), _positive("limits", limits)
+    check_progress(progress)
+    if shape not in SHAPES:
+        raise wrong("shape", f"one of {quoted(SHAPES)}", shape)
     if not driven or not noise:
         raise InputError("design needs an input to drive and a sensor to log", place=("inputs",))
+    log = {"constants": constants, "initial": dict(initial or {})}
     with jax.enable_x64(True):
-        plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s)
-        angles = 2 * np.pi * np.outer(np.arange(most + 1), plan.part)
-        waves = np.concatenate([np.sin(angles[1:]), np.cos(angles)])
-        best = plan.best(waves, count, random)
+        plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
+        plan.refuse_hopeless()
+        waves = basis(shape, plan.part, most)
+        best, is_complete = plan.best(waves, count, random, progress)
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
         step = np.where(plan.part < 0.5, 1.0, -1.0)
         others = {
-            name: plan.outlook(plan.kept(np.tile(shape, (len(driven), 1))))
-            for name, shape in (("step", step), ("chirp", chirp))
+            name: plan.outlook(plan.kept(np.tile(wave, (len(driven), 1))))
+            for name, wave in (("step", step), ("chirp", chirp))
         }
         time = period_s * np.arange(rows)
-        by_field = dict(zip(driven, best * np.array([*driven.values()])[:, None], strict=True))
-        return Design(time, by_field, plan.outlook(best), others)
+        outlook, reached = plan.outlook(best), plan.reached(best)
+        return Design(time, outlook.inputs, outlook, others, reached, is_complete)
+
+
+def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:
+    """B_k at parts of the duration (functions, rows): 2 harmonics + 1 of them."""
+    if shape == "spline":
+        from scipy.interpolate import BSpline
+
+        degree, count = 3, max(2 * harmonics + 1, 4)
+        inner = np.linspace(0.0, 1.0, count - degree + 1)
+        knots = np.concatenate([np.zeros(degree), inner, np.ones(degree)])
+        return np.asarray(BSpline.design_matrix(part, knots, degree).toarray().T)
+    angles = 2 * np.pi * np.outer(np.arange(harmonics + 1), part)
+    return np.concatenate([np.sin(angles[1:]), np.cos(angles)])
 
 
 def _positive(name: str, given: Any) -> dict[str, float]:
@@ -146,6 +205,8 @@ class _Plan:
         unknowns: Any,
         rows: int,
         period_s: float,
+        constants: Any = None,
+        initial: Any = None,
     ):
         self.part = np.arange(rows) / rows
         self.driven, self.noise, self.limits = driven, noise, limits
@@ -159,7 +220,8 @@ class _Plan:
                 raise InputError(
                     f"inputs: {field} is no external input of this graph", place=("inputs", field)
                 )
-        made: Experiment = experiment(simulation, Log(table, name="design"), columns)
+        log = Log(table, name="design", initial=initial or {})
+        made: Experiment = experiment(simulation, log, columns, constants)
         found = coordinates(simulation, unknowns, [made])
         self.model = Model(simulation, (made,), found, first_fineness(simulation, [made]))
         nothing = jax.tree.map(jnp.zeros_like, self.model.data["measured"])
@@ -167,20 +229,20 @@ class _Plan:
         self.z = prior_of(self.model).centre
         late = [c.kind == "delay" for c in found]
         self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
-        self.is_parameter = np.array([c.kind == "parameter" for c in found])
+        self.is_parameter = np.array([c.kind in KINDS for c in found])
         self.is_log = np.array([c.is_log for c in found])
 
     def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
         """Inputs of every step; shapes has a row for each driven field."""
-        found: dict[str, dict[str, Any]] = {}
+        held = self.model.data["inputs"][0]
+        found: dict[str, dict[str, Any]] = {node: dict(fields) for node, fields in held.items()}
         for shape, (field, largest) in zip(shapes, self.driven.items(), strict=True):
             where = place(self.model.simulation, field, field)
             values = jnp.repeat(largest * shape, self.model.fineness)
             node = found.setdefault(where.node, {})
             if where.index:
-                size = (len(values), *where.spec.shape)
-                node.setdefault(where.name, jnp.zeros(size))
-                node[where.name] = node[where.name].at[(slice(None), *where.index)].set(values)
+                all_ = (slice(None), *where.index)
+                node[where.name] = jnp.asarray(node[where.name]).at[all_].set(values)
             else:
                 node[where.name] = values
         return [found]
@@ -196,65 +258,58 @@ class _Plan:
         jacobian, readings = jax.jacfwd(twice, has_aux=True)(jnp.asarray(self.z))
         return readings, jacobian
 
-    def beyond(self, shapes: Any) -> list[Any]:
-        """Fields that have limits, over those, in every step."""
+    def beyond(self, shapes: Any) -> Any:
+        """Every field with a limit over that limit, in every step (limits, steps)."""
         if not self.limits:
-            return []
-        pairs = zip(self.model.coordinates, self.z, strict=True)
-        values = {c.key[0]: c.value(z) for c, z in pairs if c.kind == "parameter"}
+            return jnp.zeros((0, 1))
+        found = self.model.coordinates
+        amounts = [c.value(z) for c, z in zip(found, self.z, strict=True)]
+        values = assembled(self.model.simulation, found, amounts)
         made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
         step = made.period_s / self.model.fineness
         simulation = with_timestep(self.model.simulation, step).with_parameters(values)
         _, recorded = simulation.rollout(
-            simulation.init_state(),
+            simulation.init_state(initial_state(simulation, made, {})),
             inputs,
             steps=made.intervals * self.model.fineness,
             record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),
         )
-        return [
+        parts = [
             jnp.abs(where.of(recorded[where.node][where.name])) / self.limits[field]
             for field, where in self.watched.items()
         ]
+        return jnp.stack(parts)
 
     def cost(self, shapes: Any) -> Any:
-        """-log det, and what is beyond the limits."""
+        """-log det of the information on the parameters."""
         _, jacobian = self.seen(shapes)
         F = sum(jacobian[f].T @ jacobian[f] / sigma**2 for f, sigma in self.noise.items())
         cost = -jnp.linalg.slogdet(F)[1]
         if not self.is_parameter.all():
             rest = np.flatnonzero(~self.is_parameter)
             cost = cost + jnp.linalg.slogdet(F[np.ix_(rest, rest)])[1]
-        for ratio in self.beyond(shapes):
-            cost = cost + _STEEP * jnp.mean(jnp.maximum(ratio - 1.0, 0.0) ** 2)
         return cost
 
-    def best(self, waves: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    def best(
+        self, waves: np.ndarray, count: int, random: np.random.Generator, progress: Progress
+    ) -> tuple[np.ndarray, bool]:
         """The best of several descents; an `InputError` when no input tells the unknowns apart."""
-        from scipy.optimize import minimize
-
         size = len(self.driven), len(waves)
 
-        def of(a: Any) -> Any:
-            return self.cost(jnp.tanh(a.reshape(size) @ waves))
+        def problem(a: Any) -> tuple[Any, Any]:
+            shapes = jnp.tanh(a.reshape(size) @ waves)
+            return self.cost(shapes), self.beyond(shapes).ravel() - 1.0
 
-        both: Callable[[Any], Any] = jax.jit(jax.value_and_grad(of))
         square = np.where(self.part < 0.5, 1.5, -1.5)  # near a step, which is no bad start
         near, *_ = np.linalg.lstsq(waves.T, square, rcond=None)
-        ends = []
-        for number in range(count):
-            a: Any = random.normal(0.0, 1.0 / np.sqrt(len(waves)), size).ravel()
-            a = np.tile(near, size[0]) + 0.1 * a if number == 0 else a
+        starts = random.normal(0.0, 1.0 / np.sqrt(len(waves)), (count, size[0] * size[1]))
+        starts[0] = np.tile(near, size[0]) + 0.1 * starts[0]
+        for a in starts:
             self._refuse_open(self.rank(np.tanh(a.reshape(size) @ waves)))
-            for _ in range(_DESCENTS):
-                a = minimize(
-                    lambda a: tuple(np.asarray(part, float) for part in both(a)),
-                    a,
-                    jac=True,
-                    method="L-BFGS-B",
-                    options={"maxiter": _MOST_STEPS},
-                ).x
-            ends.append(self.kept(np.tanh(a.reshape(size) @ waves)))
-        return max(ends, key=lambda shapes: self.outlook(shapes).log_det)
+        with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
+            ends = minimise(problem, starts, rounds=_ROUNDS, passes=_PASSES, tell=tell)
+        found = [self.kept(np.tanh(a.reshape(size) @ waves)) for a in ends.x]
+        return max(found, key=lambda shapes: self.outlook(shapes).log_det), ends.is_complete
 
     def rank(self, shapes: np.ndarray) -> Rank:
         """What that input would tell."""
@@ -269,23 +324,43 @@ class _Plan:
         halves = rank.half_widths
         chosen = np.flatnonzero(self.is_parameter)
         log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
-        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen})
+        inputs = {f: m * shape for shape, (f, m) in zip(shapes, self.driven.items(), strict=True)}
+        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen}, inputs)
 
     def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
-        look = jax.jit(lambda shapes: [jnp.max(ratio) for ratio in self.beyond(shapes)])
-        for _ in range(100):
-            over = max((float(ratio) for ratio in look(shapes)), default=0.0)
-            if over <= 1.0:
-                break
-            shapes = shapes * max(0.5, 0.999 / over)
+        over = np.inf
+        while over > 1.0:
+            over = float(np.asarray(self._peaks(shapes)).max(initial=0.0))
+            shapes = shapes if over <= 1.0 else shapes * max(0.5, 0.999 / over)
         return shapes
 
-    @property
+    def refuse_hopeless(self) -> None:
+        """An `InputError` where a limit is passed without any input."""
+        ratios = np.asarray(self._peaks(np.zeros((len(self.driven), len(self.part)))))
+        for ratio, (field, limit) in zip(ratios, self.limits.items(), strict=True):
+            if not ratio < 1.0:
+                raise InputError(
+                    f"limits: {field} reaches {ratio * limit:.4g} without any input, and may reach "
+                    f"{limit:g}; start elsewhere, or allow more",
+                    place=("limits", field),
+                )
+
+    def reached(self, shapes: np.ndarray) -> dict[str, tuple[float, float, str]]:
+        """What the fields with limits reach."""
+        peaks = np.asarray(self._peaks(shapes))
+        return {
+            field: (float(peak * limit), limit, self.watched[field].spec.unit)
+            for peak, (field, limit) in zip(peaks, self.limits.items(), strict=True)
+        }
+
+    @cached_property
+    def _peaks(self) -> Callable[[Any], Any]:
+        return jax.jit(lambda shapes: jnp.max(self.beyond(shapes), axis=1))
+
+    @cached_property
     def _compiled(self) -> Callable[[Any], Any]:
-        if not hasattr(self, "_program"):
-            self._program = jax.jit(self.seen)
-        return self._program
+        return jax.jit(self.seen)
 
     def _refuse_open(self, rank: Rank) -> None:
         names = [c.name for c in self.model.coordinates]

@@ -17,7 +17,7 @@ from mime.core.problem import InputError
 from mime.core.program import Program
 from mime.core.signals import as_float_array, declared
 from mime.fitting.channel import Channel, Place, place
-from mime.fitting.log import Log, LogError, read_rows
+from mime.fitting.log import Log, LogError, Rows, read_rows
 from mime.fitting.unknown import Unknown
 from mime.scenarios.fields import Index, picked_shape, split_field
 
@@ -36,6 +36,8 @@ class Sensor:
     positions: np.ndarray
     measured: np.ndarray
     """In the unit of the field."""
+    lines: np.ndarray
+    """Rows of the file, as an editor counts them; indices of a log in memory."""
 
     @property
     def field(self) -> str:
@@ -96,8 +98,12 @@ def experiment(
     log: Log,
     columns: Mapping[str, str | Channel],
     inputs: Mapping[str, Mapping[str, Any]] | None = None,
+    spikes: bool = False,
 ) -> Experiment:
-    """Read a log for a graph; a `LogError` or an `InputError` says what is wrong with it."""
+    """Read a log for a graph; a `LogError` or an `InputError` says what is wrong with it.
+
+    Spikes are refused unless they are said to be allowed: a robust loss can live with them.
+    """
     places = {name: place(program, name, given) for name, given in (log.columns or columns).items()}
     logged = [name for name, where in places.items() if where.is_input]
     sensors = [name for name in places if name not in logged]
@@ -106,7 +112,7 @@ def experiment(
     twice = {w.channel.field for w in places.values()}
     if len(twice) < len(places):
         raise InputError("columns: two columns name the same field", place=("columns",))
-    rows = read_rows(log, logged, sensors)
+    rows = read_rows(log, logged, sensors, spikes)
     time, driven = rows.time_s, _driven(places, logged, rows.columns)
     for node, field, value in declared(inputs, program.wiring.external):
         held = np.asarray(as_float_array(f"{node}.{field}", value), float)
@@ -138,7 +144,7 @@ def experiment(
         )
         raise LogError(rows.file, words, line, log.time)
     found = tuple(
-        _sensor(rows.file, name, places[name], positions, values[name]) for name in sensors
+        sensor_rows(rows, name, places[name], positions, values[name]) for name in sensors
     )
     starts = tuple(_start(program, field, value) for field, value in log.initial.items())
     intervals = int(np.ceil(positions[-1] - _JITTER))
@@ -161,8 +167,8 @@ def _driven(
     return driven
 
 
-def _sensor(
-    label: str, column: str, where: Place, positions: np.ndarray, values: np.ndarray
+def sensor_rows(
+    rows: Rows, column: str, where: Place, positions: np.ndarray, values: np.ndarray
 ) -> Sensor:
     """The rows that stay within the log whatever the delay; the first is where it starts."""
     delay = where.channel.delay
@@ -170,8 +176,10 @@ def _sensor(
     used &= (positions >= 1 + delay) & (positions <= positions[-1] - delay)
     if np.count_nonzero(used) < 3:
         words = f"has too few rows for a delay of up to {delay} rows"
-        raise LogError(label, words, column=column)
-    return Sensor(column, where, positions[used], values[used] * where.factor)
+        raise LogError(rows.file, words, column=column)
+    # With inputs that acted until a row, the first position is the start, before any row.
+    lines = np.concatenate([rows.lines[:1], rows.lines]) if rows.until else rows.lines
+    return Sensor(column, where, positions[used], values[used] * where.factor, lines[used])
 
 
 def _start(program: Program, name: str, value: Any) -> Start:

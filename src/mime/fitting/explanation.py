@@ -22,6 +22,13 @@ _FORETOLD = 0.1
 """The part of a residual's variance that may have a pattern."""
 _SMALLEST = 1e-4
 """A residual smaller than this part of the signal's spread needs no explanation."""
+_ROWS_A_CYCLE, _ORDER = 12, 10
+_NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
+"""How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
+residual that line must have."""
+_RESOLVED = 0.6
+"""A residual smaller than this part of the sensor's own step needs none either; rounding alone
+leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
 _LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
@@ -77,7 +84,8 @@ def _check(
     has_pattern = probability < _SURE and foretold > _FORETOLD
     allowed = _LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
-    is_explained = size < _SMALLEST * spread or not (has_pattern or is_loud)
+    is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
+    is_explained = is_small or not (has_pattern or is_loud)
     if is_loud:
         seen = [f"it is {size / noise:.2g} times the noise", *seen]
     return Check(
@@ -90,6 +98,17 @@ def _check(
         is_explained,
         () if is_explained else tuple(seen),
     )
+
+
+def resolution(values: np.ndarray) -> float:
+    """The step of a signal that comes in steps, as an encoder's does; 0 of any other."""
+    levels = np.unique(values)
+    apart = np.diff(levels)
+    if len(apart) < 2 or len(levels) > 0.9 * len(values):
+        return 0.0
+    step = float(np.min(apart))
+    off = np.abs(apart / step - np.round(apart / step))
+    return step if step > 1e-9 * np.ptp(levels) and np.all(off < 1e-3) else 0.0
 
 
 def whiteness(r: np.ndarray) -> tuple[float, float]:
@@ -136,8 +155,58 @@ def _seen(
                     "is in the log and not in the model"
                 )
     frequency, part = line(r, experiment.period_s)
-    words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
+    resonant = resonance(r, _inputs(experiment, sensor), experiment.period_s)
+    if resonant is not None and part > _RINGING:
+        words.append(
+            f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
+            "resonance, as of an elastic joint, is in the log and not in the model"
+        )
+    else:
+        words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def _inputs(experiment: Experiment, sensor: Sensor) -> list[np.ndarray]:
+    """Inputs that change, in the rows of a sensor."""
+    at = np.searchsorted(experiment.positions, sensor.positions + 1e-9, side="right") - 1
+    flat = [rows.reshape(len(rows), -1)[at].T for rows in experiment.driven.values()]
+    return [column for columns in flat for column in columns if np.ptp(column) > 0]
+
+
+def resonance(
+    r: np.ndarray, inputs: Sequence[np.ndarray], period_s: float
+) -> tuple[float, float] | None:
+    """Frequency and damping ratio of a resonance that the residual has, driven by the inputs.
+
+    r_k = sum a_i r_{k-i} + sum b_i u_{k-i}: the pole of 1 - sum a_i z^-i nearest to the largest
+    line, if it is lightly damped. Rows are averaged to a dozen a cycle, where poles lie well apart.
+    """
+    frequency, _ = line(r, period_s)
+    if frequency <= 0:
+        return None
+    together = max(1, int(1.0 / (_ROWS_A_CYCLE * frequency * period_s)))
+    rows = len(r) // together
+
+    def averaged(values: np.ndarray) -> np.ndarray:
+        means: np.ndarray = values[: rows * together].reshape(rows, together).mean(axis=1)
+        return means - means.mean()
+
+    if rows < 10 * _ORDER:
+        return None
+    left, driven = averaged(r), [averaged(u) for u in inputs]
+    now = np.arange(_ORDER, rows)
+    before = [left[now - lag] for lag in range(1, _ORDER + 1)]
+    acting = [u[now - lag] for u in driven for lag in range(_ORDER + 1)]
+    found, *_ = np.linalg.lstsq(np.column_stack([*before, *acting]), left[now], rcond=None)
+    roots: np.ndarray = np.roots(np.concatenate([[1.0], -found[:_ORDER]])).astype(complex)
+    poles = np.log(roots[np.abs(roots) > 0]) / (together * period_s)
+    poles = poles[poles.imag > 0]
+    if not len(poles):
+        return None
+    pole = poles[np.argmin(np.abs(np.log(poles.imag / (2 * np.pi * frequency))))]
+    own, damping = float(pole.imag / (2 * np.pi)), float(-pole.real / abs(pole))
+    is_one = 1 / _NEAR < own / frequency < _NEAR and 0 < damping < _LIGHT
+    return (own, damping) if is_one else None
 
 
 def _speed(experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]) -> np.ndarray | None:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -76,6 +76,9 @@ class FitTable(_Table):
     logs: dict[str, LogTable]
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
+    loss: Literal["linear", "soft_l1", "huber"] = "linear"
+    design: Any = None
+    """The next experiment, which `mime design` reads."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +125,7 @@ class FitFile:
                 inputs=self._others(columns),
                 starts=table.starts,
                 seed=table.seed,
+                loss=table.loss,
                 progress=progress,
             )
         except LogError:

@@ -104,7 +104,7 @@ def as_log(value: Any) -> Log:
     return value if isinstance(value, Log) else Log(instance("logs", value, str, os.PathLike, dict))
 
 
-def read_rows(log: Log, inputs: list[str], sensors: list[str]) -> Rows:
+def read_rows(log: Log, inputs: list[str], sensors: list[str], spikes: bool = False) -> Rows:
     """The rows of a log with the columns asked for, checked; a `LogError` says what is wrong."""
     wanted = [log.time, *inputs, *sensors]
     is_result = False
@@ -126,6 +126,8 @@ def read_rows(log: Log, inputs: list[str], sensors: list[str]) -> Rows:
         _check_finite(file, name, found[name], lines)
     for name in sensors:
         _check_sensor(file, name, found[name], lines)
+        if not spikes:
+            _refuse_spike(file, name, found[name], lines)
     until = log.inputs == "until" or (is_result and log.inputs != "from")
     return Rows(log.label, file, time, found, lines, until)
 
@@ -245,13 +247,19 @@ def _check_sensor(label: str, name: str, values: np.ndarray, lines: np.ndarray) 
     if np.ptp(seen) == 0:
         words = f"is {seen[0] + 0.0:g} in every row: a sensor that does not move tells nothing"
         raise LogError(label, words, int(lines[there[0]]), name)
-    # A spike is alone: both neighbours are near each other, and the range without it is small.
+
+
+def _refuse_spike(label: str, name: str, values: np.ndarray, lines: np.ndarray) -> None:
+    """A spike is alone: its neighbours are near each other, and the range without it is small."""
+    there = np.flatnonzero(np.isfinite(values))
+    seen = values[there]
     middle = np.abs(seen[1:-1] - 0.5 * (seen[:-2] + seen[2:]))
     at = int(np.argmax(middle)) + 1
     others = np.delete(seen, at)
     if middle[at - 1] > _SPIKE * np.ptp(others) > 0:
         words = (
             f"is {seen[at]:g}, and all other values are within {others.min():g} and "
-            f"{others.max():g}: a spike, or another unit in this row. Empty the cell or correct it"
+            f"{others.max():g}: a spike, or another unit in this row. Empty the cell, correct it, "
+            'or fit with loss="soft_l1"'
         )
         raise LogError(label, words, int(lines[there[at]]), name)

@@ -9,7 +9,7 @@ time, and its derivative by the delay. Across rows, where inputs jump, no polyno
 
 import dataclasses
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from mime.core.problem import InputError
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.parameters import assembled
+from mime.fitting.rates import SAMPLES
+from mime.fitting.rates import first_fineness as first_fineness
+from mime.fitting.rates import with_timestep as with_timestep
 from mime.fitting.unknown import Coordinate
 from mime.running.simulation import Simulation
 
-SAMPLES = 4
-"""Samples of an interval, and the degree of the polynomial through them."""
 Data = dict[str, Any]
 """Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
 _KEPT = 16
@@ -60,7 +61,7 @@ class Model:
         """What every sensor of every experiment would read in its rows."""
         values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
         pairs = list(zip(self.coordinates, values, strict=True))
-        parameters = {c.key[0]: v for c, v in pairs if c.kind == "parameter"}
+        parameters = assembled(self.simulation, self.coordinates, values)
         sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
         found = []
         for number, experiment in enumerate(self.experiments):
@@ -70,7 +71,7 @@ class Model:
             own = {c.key[1:]: v for c, v in pairs if c.kind == "initial" and c.key[0] == number}
             every = steps // SAMPLES if experiment.is_uniform else 1
             _, recorded = simulation.rollout(
-                simulation.init_state(_initial(simulation, experiment, own)),
+                simulation.init_state(initial_state(simulation, experiment, own)),
                 data["inputs"][number],
                 steps=experiment.intervals * steps,
                 record=_record(experiment),
@@ -184,7 +185,7 @@ def _record(experiment: Experiment) -> dict[str, list[str]]:
 SENSING = ("delay", "offset", "gain")
 
 
-def _initial(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
+def initial_state(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
     """`{node: {field: value}}` of the state at the first row."""
     initial: dict[str, dict[str, Any]] = {}
     for start in experiment.starts:
@@ -244,28 +245,3 @@ def in_double(simulation: Simulation) -> Simulation:
         return leaf
 
     return jax.tree.map(widened, simulation)
-
-
-def with_timestep(simulation: Simulation, timestep: float) -> Simulation:
-    """The same graph, each step of another length; refused where nodes have rates of their own."""
-    if np.isclose(timestep, simulation.timestep, rtol=1e-9, atol=0.0):
-        return simulation
-    if any(period != 1 for _, period in simulation.wiring.periods):
-        raise InputError(
-            f"the log asks for steps of {timestep:g} s, and the graph has nodes of several rates, "
-            f"the fastest {simulation.timestep:g} s. Give its nodes timesteps that divide the "
-            "period of the log into a multiple of 4"
-        )
-    nodes = {}
-    for name, node in simulation.nodes.items():
-        leaves, structure = jax.tree.flatten(node)
-        nodes[name] = jax.tree.unflatten(structure, leaves)
-        object.__setattr__(nodes[name], "timestep", timestep)
-    wiring = dataclasses.replace(simulation.wiring, timestep=timestep)
-    return dataclasses.replace(simulation, nodes=nodes, wiring=wiring)
-
-
-def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) -> int:
-    """The fewest steps of an interval, a multiple of `SAMPLES`, no longer than the graph's own."""
-    longest = max(e.period_s for e in experiments)
-    return SAMPLES * max(1, int(np.ceil(longest / simulation.timestep / SAMPLES - 1e-6)))

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from mime.fitting.picture import picture
-from mime.fitting.words import combined, refusals, remarks, verdict
+from mime.fitting.words import advices, combined, refusals, remarks, verdict
 from mime.reporting.html import image, page, png_bytes, table
 from mime.reporting.report import versions
 
@@ -21,8 +21,7 @@ def report_page(fit: "Fit") -> str:
         if fit.combinations:
             rows = [[c.name, combined(c), ", ".join(c.unknowns)] for c in fit.combinations]
             parts += ["<h2>Known only together</h2>", table(["", "95 % interval", "of"], rows)]
-        if fit.advice is not None:
-            parts.append(f"<p>{escape(str(fit.advice))}</p>")
+        parts += [f"<p>{escape(line)}</p>" for line in advices(fit)]
         if fit.trade_offs:
             rows = [[a, b, f"{r:.3f}"] for a, b, r in fit.trade_offs]
             parts += ["<h2>Trade-offs</h2>", table(["", "", "correlation"], rows, [2])]

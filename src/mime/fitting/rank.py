@@ -9,7 +9,7 @@ Along a direction that the log leaves open s_i is 0, and every unknown in it is 
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class Rank:
         """How many directions among these unknowns are known, whatever the others are."""
         chosen = np.asarray(members, bool) & ~self.at_bound
         across = self.directions[chosen][:, self.is_open]
+        lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
+        return int(np.count_nonzero(chosen) - lost)
+
+    def felt(self, members: Sequence[bool]) -> int:
+        """How many directions among these unknowns the readings feel at all, however little."""
+        chosen = np.asarray(members, bool) & ~self.at_bound
+        across = self.directions[chosen][:, self.is_zero]
         lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
         return int(np.count_nonzero(chosen) - lost)
 
@@ -110,7 +117,7 @@ def rank_of(
     """The rank of a whitened Jacobian (with the rows of real priors, without mere anchors)."""
     count, free = jacobian.shape[1], ~at_bound
     widest = np.where(is_log, WIDEST_LOG, WIDEST)
-    triangle = np.linalg.qr(jacobian[:, free] * widest[free], mode="r")  # the same s and V
+    triangle = upper_triangle(jacobian[:, free] * widest[free])  # the same s and V
     _, s, Vt = np.linalg.svd(triangle)
     singular, directions = np.zeros(count), np.zeros((count, count))
     singular[: len(s)] = s
@@ -118,3 +125,17 @@ def rank_of(
     for place, j in enumerate(np.flatnonzero(at_bound)):
         directions[j, len(s) + place] = 1.0
     return Rank(singular, directions, widest, at_bound, quantile)
+
+
+def upper_triangle(matrix: np.ndarray) -> np.ndarray:
+    """R of Q R = matrix, block by block: small ones stay in the cache, and start no threads."""
+    columns = matrix.shape[1]
+    size = 8 * columns
+    while 0 < size < len(matrix):
+        rows = -(-len(matrix) // size) * size
+        padded = np.zeros((rows, columns))
+        padded[: len(matrix)] = matrix
+        blocks: Any = np.linalg.qr(padded.reshape(-1, size, columns), mode="r")
+        matrix = blocks.reshape(-1, columns)
+    triangle: Any = np.linalg.qr(matrix, mode="r")
+    return triangle

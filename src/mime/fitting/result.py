@@ -12,16 +12,17 @@ import numpy as np
 from mime._files import write_atomically
 from mime._text import Travels, nearest, quoted
 from mime.core.arguments import path as path_of
-from mime.fitting.advice import Advice
+from mime.fitting.advice import Advice, Longer, OtherInput
 from mime.fitting.combinations import Combination
 from mime.fitting.explanation import Check
+from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Kind
 from mime.running.simulation import Simulation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FORMAT = "MIME fit 1"
+_FORMAT = "MIME fit 2"
 
 
 class FitError(Travels, ValueError):
@@ -35,7 +36,7 @@ class Estimate:
     name: str
     unit: str
     quantity: str
-    """`parameter`, `initial`, `delay`, `offset` or `gain`."""
+    """`parameter`, `body` (a moment of one), `initial`, `delay`, `offset` or `gain`."""
     kind: Kind
     """`known`, `combination` (known only together with others), `unknown`, or at its `bound`."""
     value: float | None
@@ -44,6 +45,10 @@ class Estimate:
     start: float
     has_prior: bool
     """The start is a value to keep where the log tells nothing."""
+    interval: str = "linear"
+    """`linear`: from the Jacobian. `profile`: from the likelihood, where that is not enough."""
+    nonlinearity: float = 0.0
+    """How far a linear interval is off, over its half-width; beyond 0.1 it is profiled."""
 
     @property
     def is_known(self) -> bool:
@@ -62,6 +67,19 @@ class Trace:
     measured: np.ndarray
     fitted: np.ndarray
     held_out: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Outliers:
+    """Values of a sensor in a log that lie far beyond its noise."""
+
+    file: str
+    column: str
+    field: str
+    count: int
+    """Of all values."""
+    rows: tuple[int, ...]
+    """Those of the outliers: lines of the file, or indices of a log in memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,12 +105,24 @@ class Fit(Mapping[str, Estimate]):
     """Seconds; the steps that the fit has taken."""
     step_error: float
     """What steps half as long would change, over the noise."""
-    kept: Mapping[str, float]
+    kept: Mapping[str, Any]
     """Parameters for a simulation: as found, and near the prior where the logs leave them open."""
     advice: Advice | None = None
     """The sensor that would tell most of what is not known, and what it would tell."""
+    longer: Longer | None = None
+    """How often the same experiment would have to run to tell more."""
+    other_input: OtherInput | None = None
+    """An input of the same size that would tell more."""
+    loss: str = "linear"
+    outliers: tuple[Outliers, ...] = ()
+    sampled: tuple[str, ...] = ()
+    """Nodes that kept their own rate, as controllers do."""
+    undeclared: tuple[str, ...] = ()
+    """Nodes that do not say whether they are sampled, and were stepped as physics is."""
     traces: tuple[Trace, ...] = dataclasses.field(default=(), repr=False)
     model: Simulation | None = dataclasses.field(default=None, repr=False)
+    how: str = ""
+    """How it was made, where that was not by simulation."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
@@ -130,7 +160,7 @@ class Fit(Mapping[str, Estimate]):
     @property
     def not_known(self) -> list[str]:
         """Parameters that the logs do not tell one by one."""
-        return [e.name for e in self.estimates if e.quantity == "parameter" and e.kind != "known"]
+        return [e.name for e in self.estimates if e.quantity in KINDS and e.kind != "known"]
 
     @property
     def simulation(self) -> Simulation:
@@ -239,6 +269,15 @@ class Fit(Mapping[str, Estimate]):
             if (found := data["advice"]) is not None:
                 known = tuple((name, half) for name, half in found["known"])
                 data["advice"] = Advice(found["field"], found["noise"], known)
+            for name, kind in (("longer", Longer), ("other_input", OtherInput)):
+                if (found := data[name]) is not None:
+                    known = tuple((entry, half) for entry, half in found["known"])
+                    data[name] = kind(**{**found, "known": known})
+            data["outliers"] = tuple(
+                Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
+            )
+            for name in ("sampled", "undeclared"):
+                data[name] = tuple(data[name])
             return Fit(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FitError(f"{file}: not a fit that this version of MIME has saved") from error

@@ -1,10 +1,11 @@
 """Least squares: Levenberg-Marquardt for many starts in one batch, SciPy's `trf` for the best.
 
-    minimise  sum over sensors |r_s(z)|² / sigma_s²  +  |(z - z_0) / width|²
+    minimise  sum over sensors c² rho((r_s(z) / (c sigma_s))²)  +  |(z - z_0) / width|²
 
 The last term has the width of what is known beforehand, where that was said, else `_LOOSE`: so wide
 that it moves nothing that the log tells, and a direction that the log leaves open stays where the
-model has it. sigma_s follows from the residuals, sensor by sensor.
+model has it. sigma_s follows from the residuals, sensor by sensor. rho is a `Loss`, the square
+unless outliers shall count less; the many starts go down by squares in any case.
 """
 
 import dataclasses
@@ -13,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from mime.fitting.loss import Loss
 from mime.fitting.model import Model
+from mime.fitting.rank import upper_triangle
 
 _LOOSE = 100.0
 _LONGEST_STEP = 2.0
@@ -139,36 +142,60 @@ def _step(
 
 
 def polish(
-    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior
-) -> tuple[np.ndarray, int]:
-    """The nearest minimum by SciPy's `trf`, on whitened residuals and their exact Jacobian."""
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    prior: Prior,
+    loss: Loss,
+    held: int | None = None,
+    tolerance: float = 1e-11,
+) -> tuple[np.ndarray, float, int]:
+    """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated.
+
+    On whitened residuals and their exact Jacobian; z[held], if given, stays where it is.
+    """
     from scipy.optimize import least_squares
 
     kept: dict[bytes, Any] = {}
+    free = np.arange(len(z)) != held
+    rows = sum(len(s.measured) for e in model.experiments for s in e.sensors)
 
-    def at(z: np.ndarray) -> Any:
-        if z.tobytes() not in kept:
+    def whole(part: np.ndarray) -> np.ndarray:
+        found = z.copy()
+        found[free] = part
+        return found
+
+    def at(part: np.ndarray) -> Any:
+        if part.tobytes() not in kept:
             kept.clear()
-            r, J = whitened(model, z, noise, prior)
-            # Q R = [J r]: R has the same JᵀJ, Jᵀr and r·r, in as many rows as there are columns.
-            triangle: Any = np.linalg.qr(np.column_stack([J, r]), mode="r")
-            kept[z.tobytes()] = triangle[:, -1], triangle[:, :-1]
-        return kept[z.tobytes()]
+            r, J = whitened(model, whole(part), noise, prior)
+            J = J[:, free]
+            if not loss.is_robust:
+                # Q R = [J r]: R has the same JᵀJ, Jᵀr and r·r, in as many rows as columns.
+                triangle = upper_triangle(np.column_stack([J, r]))
+                r, J = triangle[:, -1], triangle[:, :-1]
+            kept[part.tobytes()] = r, J
+        return kept[part.tobytes()]
 
-    inside = np.clip(z, prior.low + 1e-9, prior.high - 1e-9)
+    if not free.any():
+        r, _ = whitened(model, z, noise, prior)
+        return z, loss.cost(r[:rows]) + float(r[rows:] @ r[rows:]), 1
+    low, high = prior.low[free], prior.high[free]
     found = least_squares(
-        lambda z: at(z)[0],
-        inside,
-        lambda z: at(z)[1],
-        bounds=(prior.low, prior.high),
+        lambda part: at(part)[0],
+        np.clip(z[free], low + 1e-9, high - 1e-9),
+        lambda part: at(part)[1],
+        bounds=(low, high),
         method="trf",
         x_scale="jac",
-        ftol=1e-11,
-        xtol=1e-9,
-        gtol=1e-9,
+        loss=loss.for_scipy(rows),
+        f_scale=loss.scale,
+        ftol=tolerance,
+        xtol=100 * tolerance,
+        gtol=100 * tolerance,
         max_nfev=60,
     )
-    return found.x, int(found.nfev)
+    return whole(found.x), 2.0 * float(found.cost), int(found.nfev)
 
 
 def whitened(

@@ -3,9 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mime.fitting.parameters import KINDS
+
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
     from mime.fitting.result import Estimate, Fit
+
+
+_SKEW = 0.2
+"""Sides of an interval that differ by more than this part of their mean are told one by one."""
+_MOST_ROWS = 8
+_WIDEST = 60
+"""Longer names stand on a line of their own."""
 
 
 def words(fit: "Fit") -> str:
@@ -24,20 +33,39 @@ def _lines(fit: "Fit") -> Iterator[str]:
         f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
     )
     names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
-    width = max(map(len, names))
+    width = max(len(name) for name in names if len(name) <= _WIDEST)
     for estimate in fit.estimates:
-        yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+        if estimate.quantity != "body" or estimate.is_known:
+            yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+    yield from silent_bodies(fit)
     if fit.combinations:
         yield "known only together:"
         for found in fit.combinations:
-            yield f"  {found.name:{width}}  {combined(found)}"
-    if fit.advice is not None:
-        yield f"{fit.advice}"
+            if len(found.name) > _WIDEST:
+                yield f"  {found.name}\n  {'':{width}}  {combined(found)}"
+            else:
+                yield f"  {found.name:{width}}  {combined(found)}"
+    yield from advices(fit)
     for names_together in _together(fit.trade_offs):
         yield f"trade-off, their errors go together: {', '.join(names_together)}"
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
     yield from remarks(fit)
+
+
+def silent_bodies(fit: "Fit") -> Iterator[str]:
+    """One line a body for its moments that are not known."""
+    open_: dict[str, list[str]] = {}
+    total: dict[str, int] = {}
+    for e in fit.estimates:
+        if e.quantity == "body":
+            body, _, moment = e.name.rpartition(".")
+            total[body] = total.get(body, 0) + 1
+            if not e.is_known:
+                open_.setdefault(body, []).append(moment)
+    for body, moments in open_.items():
+        which = "all" if len(moments) == total[body] else ", ".join(moments)
+        yield f"  {body}: not known one by one, prior kept: {which}"
 
 
 def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
@@ -52,7 +80,7 @@ def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
 
 
 def _rank(fit: "Fit") -> str:
-    count = len([e for e in fit.estimates if e.quantity == "parameter"])
+    count = len([e for e in fit.estimates if e.quantity in KINDS])
     return f"; the parameters have rank {fit.rank} of {count}" if count else ""
 
 
@@ -66,7 +94,7 @@ def verdict(estimate: "Estimate") -> str:
     if estimate.kind == "bound":
         return f"at its bound, {estimate.value:.4g} {estimate.unit}".rstrip()
     kept = "; prior kept" if estimate.has_prior else "; no prior to keep"
-    if estimate.quantity != "parameter":
+    if estimate.quantity not in KINDS:
         kept = ""
     if estimate.kind == "combination":
         return f"not known by itself{kept}"
@@ -81,8 +109,21 @@ def combined(found: "Combination") -> str:
 
 def _with_interval(value: float, low: float, high: float, unit: str) -> str:
     half = 0.5 * (high - low)
+    above, below = high - value, value - low
+    if abs(above - below) > _SKEW * half:
+        if abs(value) > 3 * half:
+            return (
+                f"{value:.4g} {unit or '1'} + {100 * above / abs(value):.2g} % "
+                f"- {100 * below / abs(value):.2g} %"
+            )
+        return f"{value:.4g} {unit or '1'} + {above:.2g} - {below:.2g}"
     about = f"± {100 * half / abs(value):.2g} %" if abs(value) > 3 * half else f"± {half:.2g}"
     return f"{value:.4g} {unit or '1'} {about}"
+
+
+def advices(fit: "Fit") -> Iterator[str]:
+    """What another sensor, a longer log or another input would tell."""
+    yield from (str(a) for a in (fit.advice, fit.longer, fit.other_input) if a is not None)
 
 
 def refusals(fit: "Fit") -> Iterator[str]:
@@ -104,11 +145,48 @@ def remarks(fit: "Fit") -> Iterator[str]:
             f"residuals of {worst.field} are not quite white ({100 * worst.foretold:.2g} % of "
             "their variance has a pattern): intervals are a little too narrow"
         )
+    yield from _shapes(fit)
+    yield from _spikes(fit)
     for check in fit.held_out:
         yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
+    if fit.how:
+        yield from fit.how.splitlines()
+        return
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
     yield (
         f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
         f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
     )
+    if fit.sampled:
+        yield f"sampled at their own rate: {', '.join(fit.sampled)}"
+    if fit.undeclared:
+        yield (
+            f"stepped as physics: {', '.join(fit.undeclared)}. A node whose timestep is part of "
+            "what it is, as of a controller, must say `is_sampled = True`"
+        )
+
+
+def _shapes(fit: "Fit") -> Iterator[str]:
+    """Whether intervals from the Jacobian were good enough."""
+    known = [e for e in fit.estimates if e.is_known]
+    profiled = [e.name for e in known if e.interval == "profile"]
+    if profiled:
+        worst = max(e.nonlinearity for e in known)
+        told = f"by {100 * worst:.0f} %" if worst < 1 else "by more than 100 %"
+        yield (
+            f"intervals by profile, not linear enough: {', '.join(profiled)} (at the ends of a "
+            f"linear one the cost's root is off {told})"
+        )
+
+
+def _spikes(fit: "Fit") -> Iterator[str]:
+    """Outliers by row."""
+    for found in fit.outliers:
+        some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
+        more = ", ..." if len(found.rows) > _MOST_ROWS else ""
+        hint = '; loss="soft_l1" makes them count less' if fit.loss == "linear" else ""
+        yield (
+            f"{found.file}: {len(found.rows)} of {found.count} values of {found.column!r} are "
+            f"outliers, row{'s' * (len(found.rows) > 1)} {some}{more}{hint}"
+        )

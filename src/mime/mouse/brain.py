@@ -91,6 +91,7 @@ class MouseBrainNode(Node):
     It knows its start, the goal's cells and the maze's size, and nothing else of the maze.
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-130",
         version="1.0.0",

@@ -19,8 +19,8 @@ The story, from a node to the picture:
     page/               the page's own JavaScript and style, and the bundle with three.js and uPlot
                         that `tools/replay_bundle.py` makes of them. The page knows shapes, no
                         nodes: a new node adds nothing to it.
-    motion.py, still.py the frames in NumPy, and a still picture or a GIF by matplotlib, for where
-                        there is no browser.
+    motion.py, still.py the frames in NumPy, and a still picture or a film by matplotlib, for
+                        where there is no browser.
 
 `benchmarks/replay.py` says how large a page is, how long it takes to write, and to load.
 """

@@ -223,10 +223,7 @@ def _measure(data: dict[str, Any], shape: Any, recorded: Recorded, factor: int) 
     scale: ColourScale | None = shape.scale
     if scale is not None and "scale" in data:
         data["scale"]["limited"] = scale.high is not None
-        if scale.high is None:
-            values = _values_of(scale.value, recorded)
-            values = np.abs(values) if scale.magnitude else values
-            data["scale"]["high"] = float(values.max(initial=0.0)) or 1.0
+        data["scale"]["high"] = scale_end(scale, recorded)
     if data["kind"] == "arrow":
         pushed, first = recorded[shape.vector.field], shape.vector.index
         vectors = np.zeros((1, 3)) if pushed is None else pushed[..., first : first + 3]
@@ -234,6 +231,15 @@ def _measure(data: dict[str, Any], shape: Any, recorded: Recorded, factor: int) 
         data["kind"] = "arrow" if data["largest"] > 0 else "none"  # nobody pushes
     if isinstance(shape, Twist):
         data["factor"] = factor
+
+
+def scale_end(scale: ColourScale, recorded: Recorded) -> float:
+    """The upper end of a scale: its limit, else the largest number of the run."""
+    if scale.high is not None:
+        return scale.high
+    values = _values_of(scale.value, recorded)
+    values = np.abs(values) if scale.magnitude else values
+    return float(values.max(initial=0.0)) or 1.0
 
 
 def twist_factor(recorded: Recorded, twists: Sequence[Twist]) -> int:

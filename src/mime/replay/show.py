@@ -51,18 +51,17 @@ def replay_scenario(scenario: Scenario, run: Trajectory) -> Replay:
 
 
 def animate_run(run: Trajectory, path: Path, fps: float, speed: float) -> None:
-    """A GIF of a run."""
-    from mime.replay.still import write_gif
+    """A film of a run, as a GIF or, by ffmpeg, as an MP4."""
+    from mime.replay.still import write_gif, write_mp4
 
     file = path_of("path", path)
-    if file.suffix.lower() != ".gif":
-        raise InputError(
-            f"path must end in .gif, got {file.name!r}. For film, replay() gives a page to record",
-            place=("path",),
-        )
+    writers = {".gif": write_gif, ".mp4": write_mp4}
+    if file.suffix.lower() not in writers:
+        raise InputError(f"path must end in .gif or .mp4, got {file.name!r}", place=("path",))
     if not run.drawing:
         raise InputError("there is nothing to draw in this run: no node of it has a drawing")
-    write_gif(run, file, real("fps", fps, "1/s", above=0), real("speed", speed, above=0))
+    write = writers[file.suffix.lower()]
+    write(run, file, real("fps", fps, "1/s", above=0), real("speed", speed, above=0))
 
 
 def show_robot(tree: "KinematicTree", path: Path | None) -> Replay:

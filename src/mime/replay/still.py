@@ -1,10 +1,13 @@
-"""A run as a still picture, and as a GIF, by matplotlib: for where there is no browser.
+"""A run as a still picture, and as a GIF or an MP4, by matplotlib: for where there is no browser.
 
 Solids and meshes are drawn as their faces, far ones first, in the colours of their scales; a mesh
 is thinned to what a picture can show.
 """
 
 import io
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,8 @@ import numpy as np
 
 from mime._files import write_atomically
 from mime.core.drawing import Boxes, Drawing, Line, Mesh, Prism, Ray, Shape, Solid, Trail, Value
-from mime.replay.content import Recorded
+from mime.core.problem import InputError
+from mime.replay.content import Recorded, scale_end
 from mime.replay.meshes import MeshError, read_mesh, thinned
 from mime.replay.motion import matrix_of, world_matrices
 from mime.running.trajectory import Trajectory
@@ -53,11 +57,11 @@ class Stage:
             if shape.hidden:
                 continue
             T = frames[shape.frame] @ matrix_of(shape.pose)
-            standing = self._standing(shape, sample)
+            standing, colour = self._standing(shape, sample), self._colour(shape, sample)
             for k, face in enumerate(faces):
                 if standing is None or standing[k // 6]:
                     polygons.append(face @ T[:3, :3].T + T[:3, 3])
-                    colours.append(_shaded(self._colour(shape, sample), polygons[-1]))
+                    colours.append(_shaded(colour, polygons[-1]))
             self._lines(axes, shape, T, sample)
         axes.add_collection3d(Poly3DCollection(polygons, facecolors=colours, edgecolors="none"))
         for shape, way in self._trails:
@@ -111,13 +115,14 @@ class Stage:
     def _colour(self, shape: Shape, sample: int) -> Any:
         colour = np.array(shape.rgba or _PLAIN)
         scale = shape.scale
-        if scale is None or scale.high is None:
+        if scale is None:
             return colour
         x = self._read(scale.value, 0, sample)
         if not np.isfinite(x):
             return colour
         x = abs(x) if scale.magnitude else x
-        part = np.clip((x - scale.low) / (scale.high - scale.low), 0.0, 1.0) * (len(_RAMP) - 1)
+        span = scale_end(scale, self.recorded) - scale.low
+        part = np.clip((x - scale.low) / (span or 1.0), 0.0, 1.0) * (len(_RAMP) - 1)
         k = min(int(part), len(_RAMP) - 2)
         mixed = _RAMP[k] + (part - k) * (_RAMP[k + 1] - _RAMP[k])
         return np.array([*mixed / 255.0, colour[3]])
@@ -155,14 +160,9 @@ def write_gif(run: Trajectory, file: Path, fps: float, speed: float) -> None:
     """A film of the run, as many pictures a second as asked for."""
     from PIL import Image
 
-    duration = float(run.time[-1] - run.time[0]) if len(run.time) else 0.0
-    count = int(np.clip(round(duration * fps / speed), 2, _MOST_FRAMES))
-    stage = Stage(run, count)
-    pictures = []
-    for sample in range(len(stage.time)):
-        buffer = io.BytesIO()
-        stage.draw(sample).savefig(buffer, format="png", dpi=90)
-        pictures.append(Image.open(buffer).convert("RGB").quantize(64))
+    pictures = [
+        Image.open(io.BytesIO(png)).convert("RGB").quantize(64) for png in _pngs(run, fps, speed)
+    ]
     options: dict[str, Any] = {
         "save_all": True,
         "append_images": pictures[1:],
@@ -170,6 +170,38 @@ def write_gif(run: Trajectory, file: Path, fps: float, speed: float) -> None:
         "format": "gif",
     }
     write_atomically(file, lambda part: pictures[0].save(part, duration=1000.0 / fps, **options))
+
+
+def write_mp4(run: Trajectory, file: Path, fps: float, speed: float) -> None:
+    """The same film, by the program `ffmpeg`: without a window."""
+    program = shutil.which("ffmpeg")
+    if program is None:
+        raise InputError(
+            f"{file.name} needs the program ffmpeg, which is not on the PATH. Install it "
+            "(apt install ffmpeg, brew install ffmpeg, winget install ffmpeg), or write a .gif",
+            place=("path",),
+        )
+    read = ["-f", "image2pipe", "-framerate", f"{fps:g}", "-c:v", "png", "-i", "-"]
+    wanted = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", "-y"]
+
+    def write(part: Path) -> None:
+        words = [program, "-v", "error", *read, *wanted, str(part)]
+        told = subprocess.run(words, input=b"".join(_pngs(run, fps, speed)), capture_output=True)
+        if told.returncode != 0:
+            raise OSError(f"ffmpeg could not write {file}: {told.stderr.decode().strip()}")
+
+    write_atomically(file, write)
+
+
+def _pngs(run: Trajectory, fps: float, speed: float) -> Iterator[bytes]:
+    """The pictures of a film."""
+    duration = float(run.time[-1] - run.time[0]) if len(run.time) else 0.0
+    count = int(np.clip(round(duration * fps / speed), 2, _MOST_FRAMES))
+    stage = Stage(run, count)
+    for sample in range(len(stage.time)):
+        buffer = io.BytesIO()
+        stage.draw(sample).savefig(buffer, format="png", dpi=90)  # 450 x 360: films want even sides
+        yield buffer.getvalue()
 
 
 def _faces(shape: Shape) -> list[np.ndarray]:

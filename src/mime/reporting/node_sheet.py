@@ -16,6 +16,7 @@ from mime.core.node import Node
 from mime.core.parameters import Parameterised
 from mime.core.spec import NodeMeta, Output
 from mime.reporting.numbers import number
+from mime.running.precision import in_own_precision
 from mime.scenarios.node_types import Argument, arguments_of
 
 LISTS = ("equations", "discretisation", "assumptions", "limitations", "references")
@@ -43,6 +44,12 @@ class NodeSheet:
     note: str = ""
 
 
+@in_own_precision
+def _state(example: Node) -> Mapping[str, Output]:
+    """Examples are of scenarios, and some of these are in double precision."""
+    return example.state_spec()
+
+
 def node_sheet(cls: type[Node]) -> NodeSheet:
     """Parameters with units and ranges; what an example takes and gives; what computes what."""
     tables = [_parameters("parameters", cls)]
@@ -60,7 +67,7 @@ def node_sheet(cls: type[Node]) -> NodeSheet:
         headings = ("name", "shape", "unit", "coupling", "meaning")
         tables.append(SheetTable(f"inputs{where}", headings, inputs))
         tables.append(_outputs(f"fluxes{where}", example.boundary_flux_spec()))
-        tables.append(_outputs(f"state{where}", example.state_spec()))
+        tables.append(_outputs(f"state{where}", _state(example)))
     if cls.meta:
         ranges = [
             (r.quantity, r.unit or "1", number(r.low), number(r.high), r.note)

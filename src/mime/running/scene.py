@@ -26,6 +26,7 @@ from mime.core.drawing import (
 )
 from mime.core.node import Node
 from mime.core.pose import IDENTITY_POSE
+from mime.core.recorder import field_specs
 from mime.core.wiring import Edge, Wiring
 from mime.running.precision import in_own_precision
 
@@ -116,8 +117,8 @@ def _sound_drawing(node: Node) -> Drawing:
     """A node's drawing; nothing, and a warning, where it is wrong: a run is worth more."""
     try:
         drawing = node.drawing()
-        early = {*node.boundary_flux_spec(), *node.boundary_input_spec()}
-        found = list(drawing.problems(lambda field: field in early or field in node.state_spec()))
+        known = field_specs(node) if drawing.fields() else {}
+        found = list(drawing.problems(lambda field: field in known))
     except Exception as error:  # of whoever wrote the node
         drawing, found = Drawing(), [f"{type(error).__name__}: {error}"]
     if not found:

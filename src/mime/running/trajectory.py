@@ -189,7 +189,10 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
     def animate(
         self, path: str | os.PathLike[str], *, fps: float = 20.0, speed: float = 1.0
     ) -> None:
-        """Write a GIF of the run, drawn by matplotlib, for slides; `speed` 2 is twice as fast."""
+        """Write a film of the run, drawn by matplotlib, for slides; `speed` 2 is twice as fast.
+
+        The path ends in `.gif`, or in `.mp4` where the program ffmpeg is installed.
+        """
         drawer("Trajectory.animate")(self, path, fps, speed)
 
     def plot(

@@ -24,8 +24,10 @@ from mime.scenarios.waveforms import Csv, Ramp, Samples, read_columns
 
 _MOST_STEPS = 2**31 - 2
 _MOST_BYTES = 2**33
-_MOST_SEEN = 512
-"""Numbers of a field that is recorded only to be seen: what a maze's grid has, and no map more."""
+_SMALL, _MOST_SEEN = 512, 2**26
+"""Numbers of a field that is recorded only to be seen: at once, or in the whole run. The second are
+two minutes of a map of a maze of 32 x 32 cells, 500 times a second.
+"""
 HOLDING = "holding"
 """The key of an initial state that asks a node for its own: `state_holding(value)`."""
 
@@ -213,15 +215,17 @@ def recorded_fields(
     return list(fields.wanted)
 
 
-def seen_fields(simulation: Simulation) -> list[str]:
-    """The fields that a replay follows: they are recorded too, unless a sample is very large."""
+def seen_fields(tables: ScenarioTables, simulation: Simulation) -> list[str]:
+    """The fields that a replay follows: they are recorded too, unless that takes very much."""
+    times = tables.simulation.duration / (simulation.timestep * tables.simulation.every)
     nodes = simulation.nodes
     names = [name.rpartition(".")[::2] for name in scene(nodes, simulation.wiring).fields()]
     specs = {node: field_specs(nodes[node]) for node in {node for node, _ in names}}
+    sizes = {(node, field): math.prod(specs[node][field].shape) for node, field in names}
     return [
         f"{node}.{field}"
-        for node, field in names
-        if math.prod(specs[node][field].shape) <= _MOST_SEEN
+        for (node, field), size in sizes.items()
+        if size <= _SMALL or size * times <= _MOST_SEEN
     ]
 
 

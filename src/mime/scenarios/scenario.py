@@ -10,7 +10,6 @@ import jax
 
 from mime.core.arguments import path as path_of
 from mime.core.arguments import texts
-from mime.core.problem import InputError
 from mime.core.upward import drawer
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
@@ -101,13 +100,7 @@ class Scenario:
         return {merit.field: merit.never for merit in named if merit.never is not None}
 
     def figures(self, trajectory: Trajectory) -> list[FigureOfMerit]:
-        """The figures of merit of a run of it."""
-        if trajectory.batch_size is not None:
-            raise InputError(
-                f"trajectory must be of one run, got a batch of {trajectory.batch_size}. "
-                "Take its arrays, (member, time): trajectory[node][field]",
-                place=("trajectory",),
-            )
+        """The figures of merit of a run of it; of a batch, each with an array over members."""
         changed = [words.partition("=")[0].strip() for words in self.overrides]
         merits = self.tables.figures_of_merit.values()
         return [evaluate(merit, trajectory, changed) for merit in merits]
@@ -155,7 +148,7 @@ def _load(file: Path, overrides: Sequence[str], allow_code: bool) -> Scenario:
         inputs = waveforms(tables, parts, source)
         if simulation is not None:
             check_goals(tables, inputs, simulation, source)
-            record = list(dict.fromkeys([*record, *seen_fields(simulation)]))
+            record = list(dict.fromkeys([*record, *seen_fields(tables, simulation)]))
         check_steps(tables, parts, record, source)
         source.stop_if_any()
     assert simulation is not None, "all that was refused is noted"

@@ -81,6 +81,7 @@ def test_mass_matrix_is_symmetric_to_the_bit_and_positive_definite(desktop):
         assert np.min(np.linalg.eigvalsh(M)) > 0
 
 
+@pytest.mark.small("tool")
 @pytest.mark.parametrize("frame", ["link_4", "tool"])
 def test_frame_jacobian_is_the_derivative_of_the_frame(desktop, frame):
     point = np.array([0.01, -0.02, 0.05])
@@ -133,6 +134,7 @@ def test_com_poses_are_link_frames_moved_to_the_centre_of_mass(desktop):
         np.testing.assert_allclose(poses[i, 3:], quat_from_matrix(T[i][:3, :3]), atol=1e-15)
 
 
+@pytest.mark.small("float32")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_precision_is_kept_even_where_the_result_is_constant(planar, dtype):
     q = jnp.zeros(3, dtype)

@@ -144,6 +144,7 @@ def everything(tree, q, qd, tau, gravity, F_ext, diagonal):
     }
 
 
+@pytest.mark.soak("tests/oracles has six of them in loops beside Pinocchio")
 def test_in_loops_all_functions_give_what_python_computes_unrolled(figure, monkeypatch):
     given = arguments(figure)
     expected = everything(figure, *given)  # NumPy in: evaluated by Python
@@ -175,8 +176,10 @@ def test_gradients_in_loops_agree_with_differences(figure, monkeypatch):
     expected = (ahead - behind) / (2 * h)
     monkeypatch.setattr(recursion, "WORTH_LOOPS", -1000)
 
-    with jax.disable_jit():
-        slopes = jax.vjp(python, *map(jnp.asarray, x))[1](jnp.asarray(w))
+    def slopes_along(w, *x):
+        return jax.vjp(python, *x)[1](w)
+
+    slopes = jax.jit(slopes_along, compiler_options=QUICK)(w, *x)
     tolerance = 1e-7 * np.max(np.abs(expected))
     along = sum(np.sum(slope * change) for slope, change in zip(slopes, changes, strict=True))
     np.testing.assert_allclose(along, w @ expected, rtol=0, atol=len(w) * tolerance)
@@ -222,6 +225,7 @@ def test_long_chains_in_a_batch_are_what_python_computes_one_by_one(snake):
     np.testing.assert_allclose(batched, alone, rtol=0, atol=1e-9 * np.max(np.abs(alone)))
 
 
+@pytest.mark.soak("gradients in loops agree with differences above")
 def test_gradients_of_a_long_chain_are_finite_where_a_joint_can_stand(snake):
     def last(masses, q):
         tree = dataclasses.replace(snake, masses=masses)

@@ -69,6 +69,7 @@ SOME = ("sincos", "atan2", "exp", "log1p", "rem")
 """For the second precision, which differs in constants alone: each costs time to compile."""
 
 
+@pytest.mark.small("64-names0-1", "32-names1-8")
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize(("bits", "names"), [(64, NAMES), (32, SOME)])
 def test_any_number_of_lanes_gives_the_same_bits(bits, names, lanes):

@@ -38,6 +38,7 @@ def end(integrator, timestep, **options):
     return run["arm"]["joint_angles"][-1]
 
 
+@pytest.mark.small("rigid-midpoint-2", "elastic-gauss4-4", "elastic-rk4-4")
 @pytest.mark.parametrize(("integrator", "order"), [("midpoint", 2), ("gauss4", 4), ("rk4", 4)])
 @pytest.mark.parametrize("springs", [{}, SPRINGS], ids=["rigid", "elastic"])
 def test_errors_fall_with_the_order_of_the_scheme(integrator, order, springs):

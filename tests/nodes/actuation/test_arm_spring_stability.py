@@ -43,6 +43,7 @@ def growth(arm, dt):
     return np.abs(np.linalg.eigvals(np.asarray(jax.jacfwd(step)(values)))).max()
 
 
+@pytest.mark.small("explicit", "elastic")
 @pytest.mark.parametrize(
     "options",
     [

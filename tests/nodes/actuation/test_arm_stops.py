@@ -56,6 +56,7 @@ def energy_of_elastic(node, state):
     return kinetic_energy(bare, q, qd) + 0.5 * jnp.sum(J * rotor**2) + springs
 
 
+@pytest.mark.small("0.7")
 @pytest.mark.parametrize("e", [0.0, 0.7])
 def test_a_stop_never_raises_the_energy_of_a_rigid_arm(e):
     node = arm(stop_restitution=e)
@@ -67,6 +68,7 @@ def test_a_stop_never_raises_the_energy_of_a_rigid_arm(e):
     assert np.mean(energy(after) < 0.999 * energy(before)) > 0.5  # most of them were hits
 
 
+@pytest.mark.small("0.0")
 @pytest.mark.parametrize("e", [0.0, 0.7])
 def test_a_stop_never_raises_the_energy_of_an_elastic_arm(e):
     node = arm(stop_restitution=e, **ELASTIC)
@@ -118,6 +120,7 @@ def test_the_frictionless_arm_loses_energy_at_its_stops_and_gains_none():
     assert energies[-1] < energies[0]
 
 
+@pytest.mark.small("q0-qd0", "q3-qd3")
 @pytest.mark.parametrize(
     ("q", "qd"),
     [

@@ -55,6 +55,7 @@ def rollout(node, start, steps, torques=None, dt=None):
     return jax.tree.map(np.asarray, run(start))
 
 
+@pytest.mark.small("midpoint-sea", "backward_euler-inserted_body")
 @pytest.mark.parametrize("model", ["sea", "inserted_body"])
 @pytest.mark.parametrize("rule", ["midpoint", "backward_euler"])
 def test_an_arm_of_one_joint_is_the_elastic_joint(model, rule):
@@ -110,6 +111,7 @@ def test_an_arm_of_one_joint_is_the_elastic_joint(model, rule):
     np.testing.assert_allclose(rotor, expected["rotor_angle"], atol=10 * tolerance)
 
 
+@pytest.mark.small("inserted_body")
 @pytest.mark.parametrize("model", ["sea", "inserted_body"])
 def test_steps_converge_to_the_continuous_equations_at_first_order(planar, model):
     body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-2)}
@@ -186,6 +188,7 @@ def test_state_holding_holds_still_under_the_torque_of_gravity(planar):
     np.testing.assert_allclose(fluxes["rotor_angles"][1], q[1])
 
 
+@pytest.mark.small("inserted_body")
 @pytest.mark.parametrize("model", ["sea", "inserted_body"])
 def test_dry_friction_holds_the_rotor_and_not_the_link(planar, model):
     body = {} if model == "sea" else {"inserted_inertia_kg_m2": np.full(3, 1e-3)}
@@ -250,6 +253,7 @@ def test_gradients_with_respect_to_stiffness_and_damping(planar):
             assert float(mine[e]) == pytest.approx(float(high - low) / 2e-4, rel=1e-5, abs=1e-9)
 
 
+@pytest.mark.small("float32")
 def test_single_precision_keeps_its_dtype_and_its_stiff_spring(planar, precision):
     node = arm(planar, joint_stiffness_n_m_per_rad=np.full(3, 1e5))
     run = rollout(node, node.state_holding(jnp.array([0.4, -0.3, 0.5])), 200)
@@ -373,6 +377,9 @@ def half_elastic(planar):
     return graph.compile()
 
 
+@pytest.mark.small(
+    "link[link_3].com_m", "joint[elbow].gear_ratio", "joint[shoulder].stiffness_n_m_per_rad"
+)
 @pytest.mark.parametrize("address", ENTRIES)
 def test_an_entry_of_a_link_or_joint_has_an_address(half_elastic, address):
     whole, index, value = ENTRIES[address]

@@ -57,6 +57,7 @@ def matrices(I=I):
     return A, np.array([[1 / L, 0], [0, 0], [0, 0], [0, 0], [0, 1 / I]])
 
 
+@pytest.mark.small("semi_implicit-False", "exact-True")
 @pytest.mark.parametrize("iterated", [False, True])
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 def test_it_converges_to_the_exponential_of_the_whole_with_first_order(integrator, iterated):
@@ -107,6 +108,7 @@ def test_with_the_output_held_the_motor_stalls_against_the_spring():
     assert abs(w) < 1e-6
 
 
+@pytest.mark.small("False")
 @pytest.mark.parametrize("iterated", [False, True])
 def test_gradients_of_the_link_angle_agree_with_central_differences(iterated):
     simulation = drive(1e-3, iterated=iterated)
@@ -156,6 +158,7 @@ def rebuilt(name, value, iterated=False):
     return drive(1e-3, iterated=iterated, **changes)
 
 
+@pytest.mark.small("motor.gear.ratio-True", "motor.inertia_kg_m2-False")
 @pytest.mark.parametrize("iterated", [False, True])
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_joints_rotor_follows_the_motor_in_a_sweep(name, iterated):
@@ -175,6 +178,7 @@ def test_the_joints_rotor_follows_the_motor_in_a_sweep(name, iterated):
         np.testing.assert_allclose(alone, angle, rtol=rtol)
 
 
+@pytest.mark.small("motor.gear.ratio")
 @pytest.mark.parametrize("name", SWEEPS)
 def test_the_gradient_by_the_gear_is_that_of_the_whole_drive(name):
     simulation, x = drive(1e-3), SWEEPS[name][1]

@@ -64,6 +64,7 @@ def test_metadata_is_whole(model, spring):
     assert joint(integrator="implicit", **model, **spring).validate_mime_consistency() == []
 
 
+@pytest.mark.small("both")
 @pytest.mark.parametrize(
     ("spring", "model"), list(zip(NONLINEAR.values(), [{}, {}, INSERTED])), ids=list(NONLINEAR)
 )
@@ -172,6 +173,7 @@ def test_the_transmission_torque_is_what_the_motor_does_not_spend_on_the_rotor(m
     assert float(fluxes["deflection"]) == 0.05
 
 
+@pytest.mark.small("changes0", "changes3")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -208,6 +210,7 @@ def test_gradients_are_finite_at_rest():
         assert np.isfinite(float(gradient(20.0)))
 
 
+@pytest.mark.soak("tests/fitting recovers it by mime.fit")
 def test_the_stiffness_is_recovered_from_a_noisy_step_response():
     """Gauss-Newton on k and v through the node; 30 % off to begin with."""
     node, steps = joint(1e-2), 300

@@ -206,6 +206,7 @@ DRIVEN = {
 }
 
 
+@pytest.mark.small("servo on springs, with a payload, into a stop")
 @pytest.mark.parametrize("case", DRIVEN)
 @pytest.mark.filterwarnings("ignore:arm. the travel beyond the limit")
 def test_what_acts_between_links_leaves_momentum_alone(tree, case):
@@ -232,6 +233,7 @@ def test_gauss_keeps_momentum_and_energy_to_its_order(tree):
         np.testing.assert_allclose(after[k], before[k], rtol=0, atol=BY_DIFFERENCES)
 
 
+@pytest.mark.soak("tests/native/test_scenarios.py has the bits of batches")
 def test_members_of_a_batch_have_the_bits_of_single_runs(free):
     gravity = np.array([GRAVITY, -GRAVITY, 0 * GRAVITY])
     starts = {name: np.stack([x, x, x]) for name, x in START.items()}

@@ -103,6 +103,9 @@ def written_out(state, inputs, dt, J, kt, R, L, b, kp=1e-3, ki=1e-2):
 AS_FOR_USERS = {"xla_backend_optimization_level": 3}
 
 
+@pytest.mark.small(
+    "commanded_torque", "commanded_voltage+commanded_velocity+load_torque", "commanded_velocity"
+)
 @pytest.mark.parametrize("inputs", COMMANDS, ids=lambda u: "+".join(u) or "none")
 def test_without_effects_the_result_is_the_formulas_to_the_last_bit(inputs):
     node = motor()
@@ -181,6 +184,7 @@ def test_torque_wins_over_voltage_and_voltage_over_velocity():
         assert float(final(node, inputs, 10)["angle"]) == float(final(node, alone, 10)["angle"])
 
 
+@pytest.mark.small("exact")
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 def test_a_fixed_mode_equals_auto_while_its_command_is_not_zero(integrator):
     auto, start = motor(integrator=integrator), {"angular_velocity": jnp.asarray(3.0)}
@@ -339,6 +343,9 @@ def test_a_batch_of_different_motors_is_one_vmap():
             np.testing.assert_allclose(together[name][n], value, rtol=1e-13)
 
 
+@pytest.mark.small(
+    "torque-0.01-True-semi_implicit", "voltage-2.0-True-exact", "velocity-10.0-False-exact"
+)
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 @pytest.mark.parametrize("extended", [False, True])
 @pytest.mark.parametrize(("mode", "value"), MODES)
@@ -354,6 +361,7 @@ def test_single_precision_stays_single(extended, mode, value, integrator):
         assert {v.dtype for v in (*new.values(), *fluxes.values())} == {jnp.dtype("float32")}
 
 
+@pytest.mark.small("velocity-10.0")
 @pytest.mark.parametrize(("mode", "value"), MODES)
 def test_single_precision_agrees_with_double(mode, value):
     inputs = {f"commanded_{mode}": value}
@@ -374,6 +382,7 @@ def single(tree):
 PARAMETERS = ("inertia_kg_m2", "kt_n_m_per_a", "r_ohm", "l_henry", "damping_n_m_s")
 
 
+@pytest.mark.small("torque-0.01-semi_implicit", "voltage-2.0-exact", "velocity-10.0-semi_implicit")
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 @pytest.mark.parametrize(("mode", "value"), MODES)
 def test_gradients_of_the_final_speed_agree_with_central_differences(mode, value, integrator):

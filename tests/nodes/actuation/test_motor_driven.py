@@ -60,6 +60,7 @@ def speed_after_a_step_of_2_v(t):
     return rest[0] + np.exp(np.outer(t, poles)) @ amplitudes
 
 
+@pytest.mark.small("torque-0.01-plain", "voltage-2.0-gear", "velocity-10.0-limits")
 @pytest.mark.parametrize("extras", [{}, GEAR, SUPPLY], ids=["plain", "gear", "limits"])
 @pytest.mark.parametrize(("mode", "value"), COMMANDS)
 def test_on_a_plain_inertia_it_is_the_free_motor(mode, value, extras):
@@ -82,6 +83,7 @@ def test_on_a_plain_inertia_it_is_the_free_motor(mode, value, extras):
     np.testing.assert_allclose(run["motor"]["angle"][1:], run["load"]["angle"][:-1] * N, rtol=1e-12)
 
 
+@pytest.mark.small("False-exact", "True-semi_implicit")
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 @pytest.mark.parametrize("iterated", [False, True])
 def test_it_converges_to_the_free_motors_closed_form_with_first_order(integrator, iterated):
@@ -174,6 +176,7 @@ def test_limits_and_cogging_are_in_the_shafts_torque():
     assert float(torque) == pytest.approx(0.015 - 1e-4 * 4.0 + cogging, rel=1e-12)
 
 
+@pytest.mark.small("float64-False-exact", "float32-True-semi_implicit", "float32-False-exact")
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 @pytest.mark.parametrize("plain", [True, False])
 def test_metadata_agrees_and_precision_is_kept(precision, integrator, plain):

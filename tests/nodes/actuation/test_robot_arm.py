@@ -332,6 +332,7 @@ def test_gradients_of_a_rollout_agree_with_central_differences(planar):
             assert gradients[argument][j] == pytest.approx(float(central), rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.small("float32")
 def test_single_precision_stays_single(planar, precision):
     node = arm(planar, coulomb_friction_n_m=np.full(3, 0.1))
     start = node.initial_state()

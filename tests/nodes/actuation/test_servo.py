@@ -91,6 +91,7 @@ def test_a_step_without_limits_solves_the_implicit_equation(tree):
     np.testing.assert_allclose(new["joint_angles"], there, rtol=1e-12)
 
 
+@pytest.mark.small("inserted_body")
 @pytest.mark.filterwarnings("ignore::mime.LimitWarning")  # of links, which swing on their springs
 @pytest.mark.parametrize("model", ["sea", "inserted_body"])
 def test_on_a_spring_it_holds_the_rotor_at_the_goal(tree, model):
@@ -164,6 +165,7 @@ def test_a_run_alone_and_one_that_goes_on_have_the_bits_of_the_batch(run, batch)
         assert joined.tobytes() == nine[4].tobytes(), name
 
 
+@pytest.mark.soak("tests/running and tests/scenarios resume runs")
 def test_a_run_that_was_interrupted_resumes_with_the_same_bits(run, tmp_path):
     inputs, file = {"arm": {"desired_joint_angles": GOAL}}, tmp_path / "run.checkpoint"
     stiff = run.compiled.with_parameters({"arm.servo.kp": [2e4] * 3, "arm.servo.kd": [50.0] * 3})
@@ -182,6 +184,7 @@ def test_a_run_that_was_interrupted_resumes_with_the_same_bits(run, tmp_path):
         assert resumed["arm"][name].tobytes() == plain["arm"][name].tobytes(), name
 
 
+@pytest.mark.soak("the planar arm above and MIME-VER-164 have the same limits")
 def test_a_panda_stays_within_its_limits_and_ends_at_the_goal():
     """Under a plain PD with these gains and this step it reaches 130,817 N·m."""
     path = next(

@@ -136,6 +136,7 @@ def test_sinc_and_its_derivatives_are_right_everywhere(order, precision):
     np.testing.assert_allclose(ours, theirs, rtol=8 * eps, atol=16 * eps)  # 1/a² above 0.5
 
 
+@pytest.mark.small("float64")
 def test_value_and_gradient_are_continuous_through_straight(precision):
     """Displacement and its gradients by the wheels' speeds, near v_l = v_r, to rounding."""
 
@@ -174,6 +175,7 @@ def test_unequal_wheels_bend_a_straight_command():
     np.testing.assert_allclose(fluxes["pose_cells"][:2] * 0.18, fluxes["pose_world"][:2])
 
 
+@pytest.mark.small("None-None", "0.05-2.0")
 @pytest.mark.parametrize("friction", [None, 2.0])
 @pytest.mark.parametrize("resistance", [None, 0.05])
 def test_energy_balance_is_exact(friction, resistance):

@@ -14,6 +14,7 @@ from mime.nodes.locomotion.differential_drive import DifferentialDriveNode
 from mime.nodes.locomotion.rolling import PlanarPose
 from mime.nodes.locomotion.wall_contact import Walls, find_contacts, place_outline
 from mime.running.graph import GraphManager
+from sizes import sized
 
 CELL, THICKNESS = 0.18, 0.012
 MOUSE = {
@@ -146,8 +147,9 @@ def approaches(count, seed=0, **changes):
 
 
 def test_nothing_tunnels_with_wall_friction_and_heavy_wheels():
-    horizontal, vertical, states = approaches(256, wall_friction=0.4, wheel_inertia_kg_m2=6e-4)
-    for k in range(256):
+    mice = sized(256, small=48)
+    horizontal, vertical, states = approaches(mice, wall_friction=0.4, wheel_inertia_kg_m2=6e-4)
+    for k in range(mice):
         assert not crosses_a_wall(horizontal[k], vertical[k], states["x"][k], states["y"][k])
     depth = np.array(
         [
@@ -166,8 +168,9 @@ def test_the_contacts_are_those_of_a_dense_sampling():
     """Depth of random poses, to 3 mm, against brute force: no gap between points, no ghost."""
     rng = np.random.default_rng(1)
     horizontal, vertical = (w[0] for w in random_mazes(rng, 1))
-    x, y = rng.uniform(0, 3 * CELL, (2, 8_000))
-    heading = rng.uniform(-np.pi, np.pi, 8_000)
+    poses = sized(8_000, small=2_000)
+    x, y = rng.uniform(0, 3 * CELL, (2, poses))
+    heading = rng.uniform(-np.pi, np.pi, poses)
     walls = Walls(jnp.asarray(horizontal), jnp.asarray(vertical), CELL, THICKNESS / 2)
     outline = np.array(OUTLINE_M)
 
@@ -183,7 +186,7 @@ def test_the_contacts_are_those_of_a_dense_sampling():
     in_the_open = np.min(np.abs(x[:, None] / CELL - np.arange(4)), axis=1) > 0.1
     in_the_open |= np.min(np.abs(y[:, None] / CELL - np.arange(4)), axis=1) > 0.1
     shallow = (theirs < 3e-3) & in_the_open
-    assert np.sum(shallow & (theirs > 0)) > 200
+    assert np.sum(shallow & (theirs > 0)) > poses / 40
     ours, theirs = depth[shallow], theirs[shallow]
     # Ours is normal to the edge that a corner is under, theirs along x or y, 1 mm apart.
     assert np.all(ours >= 0.7 * theirs)

@@ -57,6 +57,7 @@ def test_bandwidth_is_the_first_order_step_response(f):
     np.testing.assert_allclose(ours, -2.0 * np.expm1(-2 * np.pi * f * t), rtol=1e-13)
 
 
+@pytest.mark.small("options1")
 @pytest.mark.parametrize(
     "options",
     [{"noise_rad_per_s": 0.02}, {"noise_density_rad_per_s_sqrt_hz": 0.02 * (2 * DT) ** 0.5}],

@@ -38,6 +38,7 @@ def measure(node, poses):
     return jax.tree.map(np.asarray, scan(node, jnp.asarray(poses)))
 
 
+@pytest.mark.small("options3")
 @pytest.mark.parametrize(
     "options",
     [
@@ -97,6 +98,7 @@ def test_bias_is_added_per_sensor_or_to_all():
         )
 
 
+@pytest.mark.small("4")
 @pytest.mark.parametrize("delay", [1, 4])
 def test_delay_is_a_whole_number_of_samples(delay):
     poses = np.random.default_rng(1).uniform(0.2, 0.34, (30, 3))

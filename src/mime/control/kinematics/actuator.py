@@ -39,9 +39,13 @@ class Actuator(NamedTuple):
     """motor, position, velocity, general or dcmotor."""
     joint_name: str
     gear: float = 1.0
+    """N·m or N at the joint for one of the actuator's; l per rad or m of the joint."""
     gain: Affine = (1.0, 0.0, 0.0)
+    """g0, g1, g2: force for a control of 1, and what it adds for each of l and l'."""
     bias: Affine = (0.0, 0.0, 0.0)
+    """b0, b1, b2: N·m or N without control, and what it adds for each of l and l'."""
     control_range: Range = (-float("inf"), float("inf"))
+    """Least and largest u."""
     force_range: Range = (-float("inf"), float("inf"))
     """N·m or N, before the gear."""
     motor: DcMotor | None = None

@@ -100,6 +100,7 @@ class ElasticJointNode(Node):
     times the motor's torque; x2 is the rotor's angle after the gear.
     """
 
+    is_sampled: ClassVar[bool | None] = False
     meta: ClassVar[NodeMeta] = ELASTIC_JOINT_META
 
     rotor_inertia_kg_m2: Scalar = parameter("kg·m²", above=0.0, doc="J_m, before the gear")

@@ -26,6 +26,7 @@ class PwmDriveNode(Node):
     V_cmd whatever the duty, and an edge inside a step costs no volt-seconds.
     """
 
+    is_sampled: ClassVar[bool | None] = False
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-110",
         version="1.0.0",

@@ -144,6 +144,7 @@ def goal_monitors(tree: KinematicTree) -> dict[str, Monitor]:
 class _JointController(Node):
     """The base of an arm's controllers: a tree, gains, limits, and no state."""
 
+    is_sampled: ClassVar[bool | None] = True
     tree: KinematicTree
     """The arm as the controller believes it to be."""
     kp: Float[Array, " joints"] = parameter(

@@ -30,6 +30,7 @@ class JointTrajectoryNode(Node):
     t_{n+1} = t_n + dt;   the fluxes of a step are the targets at its end
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-113",
         version="1.0.0",

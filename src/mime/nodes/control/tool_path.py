@@ -39,6 +39,7 @@ class ToolPathNode(Node):
     node is made. The fluxes of a step are the targets at its end.
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-114",
         version="1.0.0",

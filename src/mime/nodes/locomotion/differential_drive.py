@@ -66,6 +66,7 @@ class DifferentialDriveNode(Node):
     them; that needs the friction coefficient, since a wall must be able to push it sideways.
     """
 
+    is_sampled: ClassVar[bool | None] = False
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-104",
         version="1.0.0",

@@ -18,6 +18,7 @@ class EncoderNode(Node):
     A turn has n ticks (counted on all edges); the index mark is at angle zero.
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-120",
         version="1.0.0",

@@ -24,6 +24,7 @@ class GyroNode(Node):
     and nu' are standard normal deviates. Every part is off unless its parameter is given.
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-122",
         version="1.0.0",

@@ -38,6 +38,7 @@ class RangeSensorNode(Node):
     walls. Every part of the sensor's model is off unless its parameter is given.
     """
 
+    is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-121",
         version="1.0.0",

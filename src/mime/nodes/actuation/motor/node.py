@@ -51,6 +51,7 @@ class MotorNode(MotorParameters):
     With `shaft="driven"` the mechanism turns the rotor, see `rotor`.
     """
 
+    is_sampled: ClassVar[bool | None] = False
     meta: ClassVar[MotorMeta] = MOTOR_META
 
     def boundary_input_spec(self) -> dict[str, Input]:

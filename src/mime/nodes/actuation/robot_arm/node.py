@@ -56,6 +56,7 @@ class RobotArmNode(RobotArmParameters):
     elastic joints.
     """
 
+    is_sampled: ClassVar[bool | None] = False
     meta: ClassVar = ROBOT_ARM_META
 
     def boundary_input_spec(self) -> dict[str, Input]:

@@ -1,0 +1,119 @@
+"""The search of a fit: many starts, the best of them refined, its noise and its steps settled."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mime.core.problem import InputError
+from mime.fitting.loss import Loss
+from mime.fitting.model import Model
+from mime.fitting.rates import FINEST
+from mime.fitting.solve import (
+    Prior,
+    estimated_noise,
+    first_noise,
+    given_noise,
+    levenberg_marquardt,
+    polish,
+    prior_of,
+)
+from mime.running.progress import Progress, progress_bar
+
+ROUNDS = 60
+_NOISE_ROUNDS = 10
+_STEP_ERROR = 0.03
+"""What halving the steps may change, over the noise, before the fit takes finer ones."""
+_SPREAD = 0.7
+"""Of the starts, in logarithms: mostly within a factor of two."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """The minimum, and how it was found."""
+
+    model: Model
+    z: np.ndarray
+    noise: dict[str, float]
+    prior: Prior
+    loss: Loss
+    starts: tuple[int, int]
+    simulations: int
+    step_error: float
+
+
+def solve(
+    model: Model, loss: Loss, count: int, random: np.random.Generator, progress: Progress
+) -> Solved:
+    """Many starts at once, the best refined, its noise and its steps settled."""
+    prior, noise = prior_of(model), first_noise(model)
+    z = prior.centre + np.vstack(
+        [np.zeros(len(prior.centre)), random.normal(0.0, _SPREAD, (count - 1, len(prior.centre)))]
+    )
+    z = np.clip(z, prior.low, prior.high)
+    with progress_bar(ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
+        ends, costs, simulations = z, np.zeros(1), 0
+        if count > 1:
+            ends, costs, simulations = levenberg_marquardt(
+                lambda z: model.programs.normal(z, model.data), z, noise, prior, ROUNDS, tell
+            )
+        if not np.isfinite(costs).any():
+            raise InputError(
+                "the simulation leaves the finite numbers from every start; give start values "
+                "nearer to the truth, or a shorter timestep",
+                place=("unknowns",),
+            )
+        same = int(np.count_nonzero(costs <= np.nanmin(costs) * (1 + 1e-4) + 1e-6))
+        z = ends[np.argmin(costs)]
+        while True:
+            z, noise, more = _settled(model, z, noise, prior, loss, tell)
+            simulations += more
+            error = _step_error(model, z, noise)
+            if error < _STEP_ERROR or 2 * model.fineness > FINEST:
+                break
+            # An error of first order falls with the step: go there at once, each stop compiles.
+            times = 2 ** int(np.ceil(np.log2(error / _STEP_ERROR)))
+            model = model.finer(min(max(times, 2), 16, FINEST // model.fineness))
+    return Solved(model, z, noise, prior, loss, (same, count), simulations, error)
+
+
+def _settled(
+    model: Model, z: np.ndarray, noise: dict[str, float], prior: Prior, loss: Loss, tell: Any
+) -> tuple[np.ndarray, dict[str, float], int]:
+    """The minimum and the noise that agree with each other."""
+    said, simulations = given_noise(model), 0
+    rows = dict.fromkeys(model.fields, 0)
+    spread = dict.fromkeys(model.fields, 0.0)
+    for e in model.experiments:
+        for s in e.sensors:
+            rows[s.field] += len(s.measured)
+            spread[s.field] = max(spread[s.field], float(np.std(s.measured)))
+    for count in range(_NOISE_ROUNDS):
+        z, _, more = polish(model, z, noise, prior, loss)
+        simulations += more
+        residual, jacobian = model.programs.linearised(z, model.data)
+        parts = {}
+        for f in model.fields:
+            r, J = np.asarray(residual[f]), np.asarray(jacobian[f])
+            parts[f] = loss.squares(r, noise[f]), None, J.T @ J
+        new = {
+            f: float(sigma)
+            for f, sigma in estimated_noise(parts, rows, noise, prior, spread).items()
+        }
+        new |= said
+        change = max(abs(new[f] / noise[f] - 1) for f in noise)
+        noise = new
+        tell(ROUNDS + count + 1)
+        if change < 1e-4:
+            break
+    return z, noise, simulations
+
+
+def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float]) -> float:
+    """What steps half as long change in any sensor, root mean square over its noise."""
+    finer = model.finer()
+    then = finer.programs.residuals(z, finer.data)
+    now, _ = model.programs.linearised(z, model.data)
+    changes = {f: np.asarray(now[f]) - np.asarray(then[f]) for f in model.fields}
+    return max(float(np.sqrt(np.mean(np.square(changes[f])))) / noise[f] for f in changes)

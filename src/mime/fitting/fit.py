@@ -115,7 +115,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     estimates = tuple(
         _estimate(c, z[j], found.get(j), kinds[j]) for j, c in enumerate(model.coordinates)
     )
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in model.fields}
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in model.fields}
     with_delay = [
         c.key[0] for j, c in enumerate(model.coordinates) if c.kind == "delay" and not at_bound[j]
     ]
@@ -242,7 +242,7 @@ def _held_out(
         )
         where = ends[0]
     residuals = test.programs.residuals(where, test.data)
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in test.fields}
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in test.fields}
     return (tuple(checks(test, bounded, noise, True, with_delay)), _traces(test, residuals, True))
 
 

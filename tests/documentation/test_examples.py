@@ -58,7 +58,7 @@ def test_every_example_is_here():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(SHOWN)
 
 
-@pytest.mark.small("two_nodes", "elastic_drive", "elastic_joint_bode", "rotor_on_arm")
+@pytest.mark.small("two_nodes", "elastic_drive", "elastic_joint_bode")
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in SHOWN]
 )

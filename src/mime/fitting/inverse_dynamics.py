@@ -242,7 +242,6 @@ def solve(
     given    sigma of the sensors whose noise is known
     stds     what is known of u beforehand: its standard deviation, infinite where nothing is
     """
-    random = np.random.default_rng(0)
     u, start, runs = model.shown.z.copy(), model.shown.z, list(runs)
     rows = [linearised(model, run, u) for run in runs]
     noise = _first_noise(rows, runs) | dict(given)
@@ -269,7 +268,7 @@ def solve(
         ]
         back = V @ np.linalg.inv(R.T @ R) @ V.T
         rows = [linearised(model, run, u) for run in runs]
-        before, noise = noise, _noise(rows, parts, noise, back, random) | dict(given)
+        before, noise = noise, _noise(rows, parts, noise, back) | dict(given)
         tell(count)
         quiet = all(abs(noise[f] / before[f] - 1) < _SETTLED for f in noise)
         if quiet and np.linalg.norm(R @ V.T @ step) < _SETTLED * np.sqrt(len(R) + 1):
@@ -304,9 +303,9 @@ def _noise(
     parts: Sequence[Normal],
     noise: Mapping[str, float],
     back: np.ndarray,
-    random: Any,
 ) -> dict[str, float]:
     """sigma_s² = |r_s|² / (n_s - p_s), p_s the share of motion and unknowns that s has fitted."""
+    random = np.random.default_rng(0)  # the same probes in every round, or no round is the last
     squares: dict[str, float] = {}
     free: dict[str, float] = {}
     for run, part in zip(rows, parts, strict=True):

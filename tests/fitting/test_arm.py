@@ -132,7 +132,8 @@ def test_the_bodies_that_are_kept_exist_and_a_urdf_has_them_with_their_intervals
     text = (tmp_path / "arm.urdf").read_text(encoding="utf-8")
     assert re.search(r"link\[link_3\]\.moment_kg_m\[x\]: ± 0\.00\d+ \(fit, 95 %: 0\.0[56]", text)
     assert re.search(r"joint\[elbow\]\.friction_n_m_s: ± 0\.00\d+ \(fit, 95 %\)", text)
-    assert "link[link_1].mass_kg (known only together with others, prior kept)" in text
+    assert "link[link_1].mass_kg (not known from this log, prior kept)" in text
+    assert "link[link_2].mass_kg (known only together with others, prior kept)" in text
     model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
     found, real = Rig(model).regressor(5), rig().regressor(5)
     kept = np.concatenate([inertia.toDynamicParameters() for inertia in model.inertias[1:]])

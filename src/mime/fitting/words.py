@@ -172,10 +172,11 @@ def _shapes(fit: "Fit") -> Iterator[str]:
     known = [e for e in fit.estimates if e.is_known]
     profiled = [e.name for e in known if e.interval == "profile"]
     if profiled:
-        worst = max(known, key=lambda e: e.nonlinearity)
+        worst = max(e.nonlinearity for e in known)
+        told = f"by {100 * worst:.0f} %" if worst < 1 else "by more than 100 %"
         yield (
-            f"intervals by profile, not linear enough: {', '.join(profiled)} (a linear one would "
-            f"be off by {100 * worst.nonlinearity:.0f} % of its half-width)"
+            f"intervals by profile, not linear enough: {', '.join(profiled)} (at the ends of a "
+            f"linear one the cost's root is off {told})"
         )
 
 

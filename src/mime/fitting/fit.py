@@ -81,6 +81,8 @@ def fit(
         raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
     if instance("by", by, str) not in ("simulation", "inverse_dynamics"):
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
+    if by == "inverse_dynamics" and chosen_loss.is_robust:
+        raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":

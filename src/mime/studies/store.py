@@ -19,6 +19,7 @@ import io
 import json
 import os
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -167,8 +168,13 @@ class Store:
         """
         found = []
         for index in range(len(list(self.marks.glob("plan_*.npz")))):
-            with np.load(self.marks / f"plan_{index}.npz", allow_pickle=False) as file:
-                found.append((str(file["digest"]), int(file["first"]), file["members"]))
+            path = self.marks / f"plan_{index}.npz"
+            try:
+                with np.load(path, allow_pickle=False) as file:
+                    found.append((str(file["digest"]), int(file["first"]), file["members"]))
+            except (ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+                words = f"{path}: damaged; delete the folders {self.group} of the store"
+                raise StudyError(f"{words} to start anew") from error
         return found
 
     def plan(self, study: Study) -> list[tuple[int, np.ndarray]]:
@@ -233,8 +239,8 @@ def open_store(folder: Path, study: Study) -> Store:
     arrays = root / study.signature
     marks = folder / _MARKS / study.signature
     if not (marks / "layout.json").exists():
-        marks.mkdir(parents=True, exist_ok=True)
         layout = _create(root, arrays, study)
+        marks.mkdir(parents=True, exist_ok=True)
         _replace(marks / "layout.json", json.dumps(layout, indent=1).encode())
     return _opened(folder, study.signature, study)
 
@@ -304,10 +310,10 @@ def _refuse_other(folder: Path) -> None:
         except (ValueError, KeyError, TypeError):
             pass
         raise StudyError(f"{root.parent}: not a store of studies; choose another folder")
-    known = {_ARRAYS, _MARKS}
-    if folder.is_dir() and (other := {f.name for f in folder.iterdir()} & known):
+    other = [name for name in (_ARRAYS, _MARKS) if (folder / name).exists()]
+    if any(not (folder / name).is_dir() or any((folder / name).iterdir()) for name in other):
         raise StudyError(
-            f"{folder}: has {', '.join(sorted(other))} and is no store of studies; delete them, "
+            f"{folder}: has {', '.join(other)} and is no store of studies; delete them, "
             "or choose another folder"
         )
     if folder.exists() and not folder.is_dir():
@@ -319,14 +325,11 @@ def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
     zarr = import_zarr()
     if not (root / "zarr.json").exists():
         root.mkdir(parents=True, exist_ok=True)
-        zarr.create_group(str(root), zarr_format=3, attributes={"format": FORMAT})
-    about = {
-        "title": study.title,
-        "source": study.source,
-        "varied": list(study.columns),
-        "versions": versions(),
-    }
-    group = zarr.create_group(str(arrays), zarr_format=3, attributes=about, overwrite=True)
+        about = {"zarr_format": 3, "node_type": "group", "attributes": {"format": FORMAT}}
+        _replace(root / "zarr.json", json.dumps(about).encode())
+    named = {"title": study.title, "source": study.source, "varied": list(study.columns)}
+    attributes = {**named, "versions": versions()}
+    group = zarr.create_group(str(arrays), zarr_format=3, attributes=attributes, overwrite=True)
     rows = study.chunk
     dimensions: dict[str, int] = {}
 
@@ -352,8 +355,8 @@ def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
         array(name, (), kind, [], units=study.units[name] or "1")
     for v in study.variables:
         labels = ["time"] * bool(v.shape) + [f"{v.name}.axis{i}" for i in range(len(v.shape) - 1)]
-        about = {"units": v.unit or "1", "long_name": v.description or v.name}
-        array(v.name, v.shape, v.dtype, labels, **about)
+        words = {"units": v.unit or "1", "long_name": v.description or v.name}
+        array(v.name, v.shape, v.dtype, labels, **words)
     return {
         "rows": rows,
         "dimensions": dimensions,

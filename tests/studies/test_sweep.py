@@ -13,6 +13,8 @@ import pytest
 import xarray
 
 import mime
+from mime.studies import layout as layouts
+from mime.studies import region as regions
 from mime.studies import store as stores
 from mime.studies import task as tasks
 from mime.studies.file import load_study
@@ -140,7 +142,7 @@ def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
     study, undisturbed, tmp_path, monkeypatch, moment
 ):
     moments = random.Random(moment)
-    plain, left = stores._replace, [moments.randint(1, 30)]
+    plain, left = regions.replace, [moments.randint(1, 30)]
 
     def dies(path, data):
         left[0] -= 1
@@ -153,7 +155,8 @@ def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
 
     kills = 0
     for _ in range(20):
-        monkeypatch.setattr(stores, "_replace", dies)
+        for module in (regions, stores, layouts):
+            monkeypatch.setattr(module, "replace", dies)
         try:
             sweep(study, out=tmp_path, progress=False)
             break
@@ -161,7 +164,7 @@ def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
             kills += 1
             left[0] = moments.randint(1, 30)
     assert kills >= 1
-    monkeypatch.setattr(stores, "_replace", plain)
+    monkeypatch.undo()
     sweep(study, out=tmp_path, progress=False)
     assert content(tmp_path) == content(undisturbed[0])
 

@@ -31,6 +31,7 @@ TOPICS = (
     "replay",
     "parts",
     "fit",
+    "design",
     "studies",
 )
 NOISE = 1.5

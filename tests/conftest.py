@@ -48,6 +48,8 @@ jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
+jax.config.update("jax_include_full_tracebacks_in_locations", False)  # programs are lowered sooner
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 1.0)  # or writing takes longer
 
 
 def pytest_configure(config):
@@ -75,14 +77,8 @@ operation. This takes a third off a test's time."""
 SHAPES_CHECKED = sized(
     {"nodes", "control", "maze", "mouse", "test_shapes.py"},
     small={
-        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py"),
-        *(
-            "test_dynamics.py",
-            "test_joint_limits.py",
-            "test_controllers.py",
-            "test_motor_driven.py",
-        ),
-        *("test_maze.py", "test_tracking.py"),
+        *("test_shapes.py", "test_validated_ranges.py", "test_brain.py", "test_dynamics.py"),
+        *("test_joint_limits.py", "test_maze.py", "test_tracking.py"),
     },
 )
 """Here shapes are checked at each call, where the functions that name them have tests of their own.

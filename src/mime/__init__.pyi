@@ -67,6 +67,7 @@ from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode
 from mime.nodes.control.tool_path import ToolPathNode as ToolPathNode
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode as DifferentialDriveNode
+from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode

@@ -41,7 +41,7 @@ def by_enumeration(A, b):
     raise AssertionError("a positive definite problem has a solution")
 
 
-@pytest.mark.small("1", "5")
+@pytest.mark.small("5")
 @pytest.mark.parametrize("n", range(1, 7))
 def test_several_stops_at_once_agree_with_the_enumeration_of_all_subsets(n):
     H, v, side = random_states(n, seed=n)

@@ -21,13 +21,14 @@ from mime.core.pose import (
     quat_from_rotation_vector,
 )
 from mime.models import model_path
+from sizes import sized
 
 pytestmark = pytest.mark.slow
 
 FRAMES = {"desktop": "link_6", "ur5": "tool0", "panda": "panda_hand_tcp"}
 FILES = {"ur5": "ur5_robot.urdf", "panda": "panda.urdf"}
 OFFSET = np.array([0.02, -0.03, 0.1, np.cos(0.4), 0.0, np.sin(0.4), 0.0])
-TARGETS = 200
+TARGETS = sized(200, small=100)
 to_matrix = jax.jit(pose_to_matrix)
 
 
@@ -201,6 +202,7 @@ def test_the_derivative_by_the_target_is_that_of_the_solution(desktop):
     np.testing.assert_allclose(jacobian, np.linalg.inv(J) @ turned, atol=1e-8)
 
 
+@pytest.mark.soak("a tool path is followed in single precision")
 def test_single_precision_converges_to_its_own_tolerance(planar):
     with jax.enable_x64(False):
         target = pose_at(planar, np.float32([0.5, 0.6, 0.3]), "tool")

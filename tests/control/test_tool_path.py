@@ -135,6 +135,7 @@ def test_the_node_is_consistent(circle):
     assert circle.validate_mime_consistency() == []
 
 
+@pytest.mark.soak("test_inverse_kinematics.py has position alone")
 def test_an_arm_of_three_joints_follows_by_position_alone():
     arm = parse_urdf(model_path("planar_arm_3link"))
     start = np.asarray(frame_pose(arm, np.array([0.3, 0.4, 0.2]), "tool"))[:3]

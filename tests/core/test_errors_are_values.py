@@ -77,6 +77,8 @@ def parsed_errors(source):
         if not isinstance(function, functions):
             continue
         errors, texts = set(error_names(function)), set()
+        if not errors and not is_text(function, errors, texts):
+            continue
         for node in ast.walk(function):
             if isinstance(node, ast.Assign) and is_text(node.value, errors, texts):
                 texts |= {

@@ -19,6 +19,11 @@ PAGES = [
 ]
 
 
+LONG = {"own_robot", "differentiate"}
+"""Arms that are compiled several times, and their derivatives: `make soak` runs these pages."""
+
+
+@pytest.mark.small(*(path.stem for path in PAGES if path.stem not in LONG))
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_every_block_of_a_page_runs_and_prints_what_the_page_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -93,6 +93,7 @@ def test_a_how_to_leads_to_its_notebook(site):
         assert (site / "howto" / f"{source.stem}.ipynb").exists()
 
 
+@pytest.mark.soak("Zensical builds the site, MkDocs need not")
 @pytest.mark.slow
 def test_mkdocs_reads_the_same_sources(site, tmp_path):
     """Of one page with a formula, a table and code; Zensical has built all of them."""

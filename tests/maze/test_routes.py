@@ -116,6 +116,7 @@ def test_the_compiled_planner_is_as_fast_as_dijkstra():
         assert route.time_s == pytest.approx(expected.time_s, abs=1e-9)
 
 
+@pytest.mark.soak("rectangles go through vmap below")
 def test_the_compiled_planner_runs_rectangles():
     for seed in range(8):
         maze = random_maze(seed, 6, 4, loops=0.3).rotated(2 * (seed % 2))

@@ -127,13 +127,13 @@ def test_a_range_corrects_by_the_gradient_of_the_ray():
     assert np.sum(used) > 500
     assert np.sum(on_post) > 5
     assert np.sum(grazing & ~out_of_range) > 5
-    for i in range(n):  # in NumPy, each alone
-        mean, covariance = (
-            kalman(means[i], P[i], H[i], nu[i], TRUST.reading_m) if used[i] else (means[i], P[i])
-        )
-        # Joseph's form and the short one differ by roundings.
-        np.testing.assert_allclose(after.mean[i], mean, rtol=0, atol=1e-13)
-        np.testing.assert_allclose(after.covariance[i], covariance, rtol=0, atol=1e-16)
+    expected = [  # in NumPy, each alone
+        kalman(means[i], P[i], H[i], nu[i], TRUST.reading_m) if used[i] else (means[i], P[i])
+        for i in range(n)
+    ]
+    # Joseph's form and the short one differ by roundings.
+    for found, wanted, atol in zip(after, zip(*expected, strict=True), (1e-13, 1e-16), strict=True):
+        np.testing.assert_allclose(found, np.array(wanted), rtol=0, atol=atol)
 
 
 def facing_north(x=0.27, y=0.09, heading=-np.pi / 2):
@@ -177,7 +177,7 @@ def test_a_post_is_not_used():
     e, front = facing_north(x=0.18, y=0.26), jnp.asarray(SENSORS[0])  # of the corner (1, 1)
     walls = Maze.empty(3, 3)
     reading = 0.26 - 0.186 - 0.055
-    length = ray_length(e.mean, front, walls.horizontal * 1.0, walls.vertical * 1.0)
+    length = jax.jit(ray_length)(e.mean, front, walls.horizontal * 1.0, walls.vertical * 1.0)
     assert float(length) == pytest.approx(reading, abs=1e-15)
     assert_unchanged(correct(e, reading + 1e-3, front, full_belief(walls)), e)
 

@@ -15,6 +15,7 @@ from mime import GraphManager, MotorNode
 from mime.native import kernel as kernels
 from mime.native.lowering import functions, kernel_text
 from native_kernels import by_jax, kernel_of, natively, same_bits
+from sizes import FULL
 
 MEMBERS, NODES = 5, 6
 COUNT = 12
@@ -127,7 +128,8 @@ def test_calls_in_branches_and_inner_loops(many):
         return flat(lax.fori_loop(0, 3, step, unstacked(arrays)))
 
     check(program, np.arange(MEMBERS) % 3, *states())
-    check(program, np.int64(2), *states(), shared=[True, *[False] * 5])
+    if FULL:
+        check(program, np.int64(2), *states(), shared=[True, *[False] * 5])
 
 
 def test_shared_and_own_arguments_and_constant_results(many):

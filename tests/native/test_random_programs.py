@@ -1,6 +1,6 @@
 """Random programs of loops, branches, indices and arithmetic: native code has XLA's bits.
 
-All numbers are small integers, so that every sum and product is exact. Three programs in the suite,
+All numbers are small integers, so that every sum and product is exact. Two programs in the suite,
 2,000 by `make soak`.
 """
 
@@ -15,7 +15,6 @@ from sizes import sized
 
 SHAPES = ((), (), (3,), (2, 3), (20,), (100,))
 MEMBERS = 5
-COUNT = sized(2000, small=3)
 
 
 class Writer:
@@ -135,7 +134,7 @@ class Writer:
         yield from (*carry, one)
 
 
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize("seed", sized(range(2000), small=(1, 2)))
 def test_a_random_program_has_the_bits_of_xla(seed):
     def program(*args):
         return Writer(seed, 2).block(args)[len(args) :]

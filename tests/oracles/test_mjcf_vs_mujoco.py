@@ -104,6 +104,7 @@ def close(ours, theirs, what):
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=RTOL * scale, err_msg=what)
 
 
+@pytest.mark.small("gymnasium")
 @pytest.mark.parametrize("package", PACKAGES)
 @pytest.mark.filterwarnings("ignore:compiler attribute")
 def test_every_file_that_loads_has_mujocos_dynamics(package, tmp_path, monkeypatch):

@@ -108,7 +108,7 @@ def test_with_the_output_held_the_motor_stalls_against_the_spring():
     assert abs(w) < 1e-6
 
 
-@pytest.mark.small("True")
+@pytest.mark.small("False")
 @pytest.mark.parametrize("iterated", [False, True])
 def test_gradients_of_the_link_angle_agree_with_central_differences(iterated):
     simulation = drive(1e-3, iterated=iterated)

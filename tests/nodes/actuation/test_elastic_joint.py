@@ -210,6 +210,7 @@ def test_gradients_are_finite_at_rest():
         assert np.isfinite(float(gradient(20.0)))
 
 
+@pytest.mark.soak("tests/fitting recovers it by mime.fit")
 def test_the_stiffness_is_recovered_from_a_noisy_step_response():
     """Gauss-Newton on k and v through the node; 30 % off to begin with."""
     node, steps = joint(1e-2), 300

@@ -233,6 +233,7 @@ def test_gauss_keeps_momentum_and_energy_to_its_order(tree):
         np.testing.assert_allclose(after[k], before[k], rtol=0, atol=BY_DIFFERENCES)
 
 
+@pytest.mark.soak("tests/native/test_scenarios.py has the bits of batches")
 def test_members_of_a_batch_have_the_bits_of_single_runs(free):
     gravity = np.array([GRAVITY, -GRAVITY, 0 * GRAVITY])
     starts = {name: np.stack([x, x, x]) for name, x in START.items()}

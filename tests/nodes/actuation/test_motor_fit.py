@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
+import pytest
 
 from mime.nodes.actuation.motor import MotorNode
 
@@ -12,6 +13,7 @@ TRUE = dict(zip(NAMES, (1.2, 2e-3, 0.045, 8e-5, 4e-4), strict=True))
 GUESS = dict(zip(NAMES, (3.0, 1e-3, 0.1, 2e-4, 1e-4), strict=True))
 
 
+@pytest.mark.soak("tests/fitting recovers them by mime.fit")
 def test_five_parameters_are_recovered_from_one_noisy_voltage_log():
     node = MotorNode("motor", 1e-3, command_mode="voltage", **TRUE)
     rng = np.random.default_rng(3)

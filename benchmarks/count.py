@@ -215,7 +215,6 @@ def _executed(profile: str) -> dict[int, int]:
     return executed
 
 
-
 # --- first calls --------------------------------------------------------------------------------
 
 

@@ -31,6 +31,8 @@ TOPICS = (
     "replay",
     "parts",
     "fit",
+    "design",
+    "studies",
 )
 NOISE = 1.5
 """Times a ratio may be worse than the recorded one; a shared machine is that restless."""

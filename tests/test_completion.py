@@ -5,7 +5,6 @@ import pty
 import re
 import select
 import shutil
-import signal
 import subprocess
 import time
 
@@ -20,6 +19,7 @@ OFFERED = {
     "run motor_step --out su": "sub/",
     "run motor_step --set ": "",
     "plot geared_b": "geared_by_me.toml",
+    "tune geared_b": "geared_by_me.toml",
     "show maxon_re4": "maxon_re40_148877",
     "show MotorN": "MotorNode",
     "show desk": "desktop_arm_6axis desktop_arm_elastic",
@@ -52,10 +52,13 @@ class Terminal:
     """A shell at a terminal."""
 
     def __init__(self, words, folder):
-        self.child, self.end = pty.fork()
-        if self.child == 0:
-            os.chdir(folder)
-            os.execvpe(words[0], words, {"PATH": os.environ["PATH"], "TERM": "vt100"})
+        self.end, shells = pty.openpty()
+        environment = {"PATH": os.environ["PATH"], "TERM": "vt100"}
+        ends = dict.fromkeys(("stdin", "stdout", "stderr"), shells)
+        self.shell = subprocess.Popen(
+            words, cwd=folder, env=environment, start_new_session=True, **ends
+        )
+        os.close(shells)
 
     def told(self, typed, *, until):
         """What is written until all these words are there, or nothing comes any more."""
@@ -73,9 +76,9 @@ class Terminal:
         return told + self.told("\x15echo 6$((6 * 7))9\n", until=["6429"])  # without the line
 
     def close(self):
+        self.shell.kill()
+        self.shell.wait()
         os.close(self.end)
-        os.kill(self.child, signal.SIGKILL)
-        os.waitpid(self.child, 0)
 
 
 SHELLS = {

@@ -33,11 +33,25 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mime' has no attribute {name!r}")
-    import importlib
-
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(_load(_HOMES[name]), name)
     globals()[name] = value  # asked for once only
     return value
+
+
+def _load(module: str) -> Any:
+    """Import a module without a collection in the middle: what modules define stays, and to look
+    through all of JAX's objects for nothing takes longer than the imports.
+    """
+    import gc
+    import importlib
+
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(module)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -67,6 +67,7 @@ from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode
 from mime.nodes.control.tool_path import ToolPathNode as ToolPathNode
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode as DifferentialDriveNode
+from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode
@@ -86,6 +87,13 @@ from mime.running.trajectory import Trajectory as Trajectory
 from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
+from mime.studies.file import load_study as load_study
+from mime.studies.result import StudyResult as StudyResult
+from mime.studies.result import open_study as open_study
+from mime.studies.store import StudyError as StudyError
+from mime.studies.study import Study as Study
+from mime.studies.sweep import StudyInterrupted as StudyInterrupted
+from mime.studies.sweep import sweep as sweep
 from mime.tuning.goal import Goal as Goal
 from mime.tuning.result import Tuning as Tuning
 from mime.tuning.result import TuningError as TuningError

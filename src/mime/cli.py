@@ -90,6 +90,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     from mime.commands.new_scenario import new_scenario
     from mime.commands.run import run
     from mime.commands.show import show
+    from mime.commands.sweep import sweep
     from mime.commands.tune import tune
     from mime.commands.verify import verify
     from mime.commands.view import view
@@ -102,6 +103,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "plot": plot,
         "view": view,
         "fit": fit,
+        "sweep": sweep,
         "design": design,
         "tune": tune,
         "demo": demo,

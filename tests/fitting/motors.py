@@ -42,12 +42,15 @@ def discrete(A, B, dt):
 
 def sampled(A, B, u, times, switch_times, late=0.0, x0=None):
     """The state at times - late; u[k] holds from switch_times[k] on. Exact at every time."""
-    x = np.zeros(len(A)) if x0 is None else np.asarray(x0, float)
-    states = [x]
-    for k in range(len(u) - 1):
-        F, G = _cached(A, B, switch_times[k + 1] - switch_times[k])
-        states.append(F @ states[-1] + G @ np.atleast_1d(u[k]))
-    states, u = np.array(states), np.reshape(u, (len(u), -1))
+    u, gaps = np.reshape(u, (len(u), -1)), np.round(np.diff(switch_times), 12)
+    exact = {gap: _cached(A, B, gap) for gap in set(gaps)}
+    states = np.zeros((len(u), len(A)))
+    states[0] = 0.0 if x0 is None else x0
+    pushes = np.zeros((len(gaps), len(A)))
+    for gap, (_, G) in exact.items():
+        pushes[gaps == gap] = u[:-1][gaps == gap] @ G.T
+    for k, gap in enumerate(gaps):
+        states[k + 1] = exact[gap][0] @ states[k] + pushes[k]
     asked = np.asarray(times) - late
     row = np.searchsorted(switch_times, asked + 1e-12, side="right") - 1
     found = np.zeros((len(asked), len(A)))

@@ -3,8 +3,6 @@
 `make soak` takes the thousand logs that the bar of 93 to 97 % is meant for.
 """
 
-import os
-
 import jax
 import numpy as np
 import pytest
@@ -15,8 +13,9 @@ from mime.fitting.experiment import experiment
 from mime.fitting.log import Log
 from mime.fitting.model import Model, first_fineness
 from mime.fitting.solve import estimated_noise, first_noise, levenberg_marquardt, prior_of
+from sizes import sized
 
-SEEDS, ROWS = (1000, 401) if os.environ.get("MIME_SOAK") else (150, 201)
+SEEDS, ROWS = sized((1000, 401), small=(100, 151))
 
 
 @pytest.fixture(scope="module")

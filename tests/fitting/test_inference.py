@@ -4,8 +4,6 @@ One small model for all of it: a motor's resistance and inductance from its curr
 `make soak` takes as many logs as coverage asks for.
 """
 
-import os
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq, least_squares
@@ -14,8 +12,9 @@ from scipy.stats import t as student
 import mime
 from fitting.motors import COLUMNS, PERIOD, TRUE, bench, motor_matrices, sampled
 from mime.fitting.loss import Loss, _moments
+from sizes import sized
 
-SEEDS = 1000 if os.environ.get("MIME_SOAK") else 30
+SEEDS = sized(1000, small=20)
 ALLOWED = 4 * np.sqrt(0.95 * 0.05 / SEEDS)  # deviations of a count
 ROWS = 101
 TIME = PERIOD * np.arange(ROWS)
@@ -148,6 +147,33 @@ def test_a_late_sensor_that_may_not_be_late_is_seen(simulation):
     fit = fitted(simulation, made)
     assert not fit.is_explained
     assert "rows late; let `delay` be unknown" in str(fit)
+
+
+def test_so_many_logs_would_make_it_known(simulation):
+    """With noise that N logs like it would have, the interval is as foretold, and known."""
+    wide = 2.2 * WIDE
+    made, _ = log(1, wide)
+    fit = fitted(simulation, made)
+    assert fit["motor.l_henry"].value is None
+    ((name, half),) = fit.longer.known
+    assert name == "motor.l_henry"
+    assert f"with {fit.longer.times} such logs: motor.l_henry ± " in str(fit)
+    assert half == pytest.approx(np.log(2), rel=0.3)
+    quiet = log(1, wide / np.sqrt(fit.longer.times))[0]
+    then = fitted(simulation, quiet)["motor.l_henry"]
+    assert then.is_known
+    # At the values found then, which are others: the information is not the same there.
+    assert 0.5 * np.log(then.high / then.low) == pytest.approx(half, rel=0.35)
+
+
+def test_what_is_told_survives_a_file(simulation, tmp_path):
+    made, _ = log(1, NARROW, outliers=0.05)
+    fit = fitted(simulation, made, "huber")
+    fit.save(tmp_path / "fit.json")
+    again = mime.Fit.load(tmp_path / "fit.json")
+    assert str(again) == str(fit)
+    assert again.outliers == fit.outliers
+    assert again.loss == "huber"
 
 
 def test_another_loss_is_refused(simulation):

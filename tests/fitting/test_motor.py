@@ -10,11 +10,14 @@ import mime
 from fitting.motors import (
     COLUMNS,
     NAMES,
+    NOISE,
     TRUE,
     UNKNOWNS,
     bench,
     clean_motor,
     motor_log,
+    motor_matrices,
+    sampled,
     sticking_motor_log,
 )
 
@@ -108,6 +111,24 @@ def test_volts_and_speed_tell_three_combinations_and_no_value(simulation, full):
     got = values["kt_n_m_per_a"] / (values["inertia_kg_m2"] * values["l_henry"])
     assert got == pytest.approx(fit.combinations[0].value, rel=1e-4)
     assert fit.not_known == UNKNOWNS
+
+
+def test_another_input_tells_what_was_foretold_of_it(simulation, full):
+    """The chirp that a fit proposes, run and fitted: the interval is as it says."""
+    assert full.other_input.shape == "a chirp from 1 to 1e+02 Hz"
+    ((name, half),) = full.other_input.known
+    assert name == "motor.l_henry"
+    assert half < 0.5 * 0.5 * np.log(full[name].high / full[name].low)
+    rows = 1001
+    part, time = np.arange(rows) / (rows - 1), 1e-3 * np.arange(rows)
+    cycles = 0.1 * (rows - 1)
+    volts = 1.5 + 4.5 * np.sin(2 * np.pi * (part + 0.5 * (cycles - 1.0) * part**2))
+    clean = sampled(*motor_matrices(**TRUE), volts, time, time, 5e-4)  # no row ends at a jump
+    noisy = clean + NOISE * np.random.default_rng(8).normal(size=clean.shape)
+    log = {"time": time, "volts": volts, "speed": noisy[:, 0], "current": noisy[:, 1]}
+    fit = mime.fit(simulation, log, COLUMNS, UNKNOWNS, starts=1, progress=False)
+    assert 0.5 * np.log(fit[name].high / fit[name].low) == pytest.approx(half, rel=0.25)
+    assert max(deviations(fit, TRUTH).values()) < 1.6
 
 
 def test_without_a_prior_there_is_no_simulation(simulation):

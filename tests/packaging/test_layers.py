@@ -23,6 +23,7 @@ STOREYS = [
     {"reporting"},
     {"optimise"},
     {"fitting"},
+    {"studies"},
     {"tuning"},
     {"verification"},
     {"commands"},

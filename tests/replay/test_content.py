@@ -5,6 +5,7 @@ import importlib.util
 import json
 import pickle
 import shutil
+import types
 import warnings
 from pathlib import Path
 
@@ -43,6 +44,7 @@ from mime.replay.page import json_in_html
 from mime.replay.robot import mass_table, robot_content
 from mime.replay.still import still
 from mime.running.scene import DrawingWarning, scene
+from mime.scenarios.request import seen_fields
 
 ROOT = Path(__file__).parents[2]
 MOTOR = {"r_ohm": 1.0, "l_henry": 1e-3, "damping_n_m_s": 1e-4}
@@ -66,6 +68,7 @@ def unpacked(block, table):
 def test_numbers_come_back_within_half_a_step():
     rng = np.random.default_rng(1)
     table = np.cumsum(rng.normal(size=(500, 3)), axis=0) * [1.0, 1e-9, 1e9]
+    table -= table[7]
     whole = rng.integers(-(2**31), 2**31, (50, 2))
     constant, flags = np.full((20, 1), 0.3), rng.integers(0, 3, (20, 4))
     block = Block()
@@ -74,6 +77,7 @@ def test_numbers_come_back_within_half_a_step():
     for place, bits in zip(places, (DRAWN, EXACT)):
         error = np.abs(unpacked(block, place) - table).max(axis=0) / np.ptp(table, axis=0)
         assert (error <= 0.501 / (2**bits - 1)).all()
+        assert (unpacked(block, place)[7] == 0.0).all()  # 0 is 0
     np.testing.assert_array_equal(unpacked(block, more[0]), whole)
     np.testing.assert_array_equal(unpacked(block, more[1]), constant)
     np.testing.assert_array_equal(unpacked(block, more[2]), flags)
@@ -185,6 +189,33 @@ def test_a_field_that_was_not_recorded_is_told(run):
     nothing = dataclasses.replace(short, final_state=None)
     notes = page_content(nothing, "x")[0]["notes"]
     assert "arm.joint_angles was not recorded: what follows it stands still" in notes
+
+
+def test_an_input_from_outside_is_recorded_by_default_where_it_is_seen():
+    graph = GraphManager()
+    urdf = model_path("planar_arm_3link")
+    graph.add_node(RobotArmNode("arm", 1e-3, urdf, "tool", wrench_frames=["tool"]))
+    graph.add_node(Broken("broken", 1e-3))
+    for field in ("external_wrenches_at_frames", "commanded_joint_torques"):
+        graph.add_external_input("arm", field)
+    simulation = graph.compile()
+    fields = dict(simulation.select(None))["arm"]
+    assert "external_wrenches_at_frames" in fields
+    assert "commanded_joint_torques" not in fields  # those that act are drawn
+    (chosen,) = simulation.select(["arm.joint_angles"])
+    assert chosen == ("arm", ("joint_angles",))
+
+
+def test_scenarios_record_a_large_map_over_time_unless_the_run_is_very_long(monkeypatch):
+    simulation = build_mouse(random_maze(3, rows=4, cols=4)).compile()
+    maps = {"brain.horizontal", "brain.vertical"}  # of 20 numbers
+    monkeypatch.setattr("mime.scenarios.request._SMALL", 19)
+    monkeypatch.setattr("mime.scenarios.request._MOST_SEEN", 20 * 50)
+    for duration, seen in ((0.1, maps), (0.102, set())):  # 50 samples of 2 steps of 1 ms, and 51
+        times = types.SimpleNamespace(duration=duration, every=2)
+        fields = seen_fields(types.SimpleNamespace(simulation=times), simulation)
+        assert maps & set(fields) == seen
+        assert "body.pose_world" in fields
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """A scenario is the graph that one would have written in Python."""
 
+import warnings
 from importlib.metadata import EntryPoint
 
 import jax
 import numpy as np
 import pytest
 
-from mime import Gear, GraphManager, InputError
+from mime import Gear, GraphManager
 from mime.models import model_path
 from mime.nodes.actuation.elastic_drive import elastic_drive
 from mime.nodes.actuation.motor import MotorNode
@@ -14,6 +15,7 @@ from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.running.checkpoint import fingerprint
 from mime.scenarios import ScenarioError, load_scenario, node_types
 from mime.scenarios.bundled import bundled_scenarios
+from motor_scenario import motor_scenario
 
 NOISY = """
 [simulation]
@@ -188,11 +190,57 @@ def test_a_bundled_scenario_is_loaded_by_its_name():
     assert load_scenario("motor_step").file == bundled_scenarios()["motor_step"]
 
 
-def test_figures_of_a_batch_are_refused_with_where_its_numbers_are():
+def test_figures_of_a_batch_are_those_of_each_member():
     scenario = load_scenario("motor_step")
-    batch = scenario.simulation.run_batch(steps=1, inputs=scenario.inputs, batch_size=2)
-    with pytest.raises(InputError, match=r"of one run, got a batch of 2\. Take its arrays"):
-        scenario.figures(batch)
+    ratios = np.array([0.5, 1.0, 2.0])
+    resistance = float(scenario.simulation.nodes["motor"].r_ohm)
+    options = {"record": scenario.record, "every": scenario.tables.simulation.every}
+    batch = scenario.simulation.run_batch(
+        scenario.tables.simulation.duration,
+        scenario.inputs,
+        parameters={"motor.r_ohm": ratios * resistance},
+        **options,
+    )
+    figures = scenario.figures(batch)
+    assert [f.name for f in figures] == [f.name for f in scenario.figures(scenario.run())]
+    for member, ratio in enumerate(ratios):
+        one = load_scenario("motor_step", [f"motor.r_ohm={float(ratio * resistance)!r}"])
+        for many, single in zip(figures, one.figures(one.run()), strict=True):
+            # A batch equals single runs to rounding; a time may fall between two other samples.
+            np.testing.assert_allclose(many.value[member], single.value, rtol=1e-9)
+            assert many.ok[member] == single.ok
+            assert many.unit == single.unit
+    assert figures[0].verdict.endswith("of 3 ok")
+
+
+def test_a_scenarios_precision_holds_in_every_road(tmp_path):
+    for precision, dtype in (("single", np.float32), ("double", np.float64)):
+        file = tmp_path / f"{precision}.toml"
+        file.write_text(
+            motor_scenario(f'duration = 1e-3\ntimestep = 1e-4\nprecision = "{precision}"')
+        )
+        scenario = load_scenario(file)
+        simulation = scenario.simulation
+        whole = scenario.run()["rotor"]["current"]
+        for x64 in (False, True):
+            with jax.enable_x64(x64), warnings.catch_warnings():
+                warnings.simplefilter("error")  # JAX says when it cuts numbers off
+                state = simulation.init_state()
+                last, _ = simulation.rollout(state, scenario.inputs, 10)
+                stepped, _ = simulation.step(state, {"rotor": {"commanded_voltage": 5.0}})
+                found = [
+                    scenario.run()["rotor"]["current"],
+                    simulation.run(1e-3, scenario.inputs)["rotor"]["current"],
+                    simulation.run_batch(1e-3, scenario.inputs, batch_size=1)["rotor"]["current"][
+                        0
+                    ],
+                ]
+            assert {x.dtype for x in [*found, last.of("rotor")["current"]]} == {np.dtype(dtype)}
+            assert (
+                stepped.of("rotor")["current"].dtype == state.of("rotor")["current"].dtype == dtype
+            )
+            for values in found:
+                np.testing.assert_array_equal(values, whole)
 
 
 DATASHEET = """

@@ -1,11 +1,13 @@
 """Figures of merit against closed forms and python-control."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import control
 from mime.reporting.numbers import figure_cells
-from mime.running.trajectory import Trajectory
+from mime.running.trajectory import Divergence, Trajectory
 from mime.scenarios.merits import MERITS, evaluate
 
 DT = 1e-3
@@ -40,6 +42,54 @@ def test_statistics_are_numpys(kind, expected):
     found = figure(trajectory(y=Y), kind=kind)
     assert found.value == pytest.approx(expected, abs=1e-15)
     assert found.unit == "rad"
+
+
+EVERY_KIND = [
+    *[{"kind": kind} for kind in ("final", "max", "min", "mean", "rms", "count", "time_of_max")],
+    *[
+        {"kind": kind, "after": 0.5, "target": 1.0}
+        for kind in ("settling_time", "rise_time", "overshoot")
+    ],
+    *[
+        {"kind": kind, "field": "n.y[0:2]", "reference": "n.z[0:2]", "lag": 0.0137}
+        for kind in ("rms_error", "rms_distance", "max_distance")
+    ],
+    {"kind": "quantile", "q": 0.95},
+]
+
+
+@pytest.mark.parametrize("table", EVERY_KIND, ids=lambda table: table["kind"])
+def test_a_members_figure_has_the_same_bits_alone_and_in_any_batch(table):
+    random = np.random.default_rng(0)
+    steps = np.cumsum(random.normal(size=(7, len(T), 3)), axis=1)
+    y = 1.0 - np.exp(-T)[:, None] * (1 + 0.1 * np.cos(steps))
+    fields = {"y": y, "z": steps}
+    units = {"n": dict.fromkeys(fields, "rad")}
+    table = {"field": "n.y[1]", "after": 2.5, **table}
+    many = figure(Trajectory(T, {"n": fields}, units, units, {}, batch_size=7), **table).value
+    for member in range(7):
+        alone = figure(trajectory(y=y[member], z=steps[member]), **table).value
+        assert many[member] == alone, (member, table)
+    assert np.isfinite(many).all()
+
+
+def test_a_quantile_is_numpys_and_its_share_is_checked():
+    found = figure(trajectory(y=Y), kind="quantile", q=0.25)
+    assert found.value == np.quantile(Y, 0.25)
+    with pytest.raises(ValueError, match="less than or equal to 1"):
+        figure(trajectory(y=Y), kind="quantile", q=1.5)
+
+
+def test_a_member_that_diverged_has_no_figure():
+    run = Trajectory(
+        T, {"n": {"y": np.stack([Y, Y])}}, {"n": {"y": "rad"}}, {"n": {"y": ""}}, {}, batch_size=2
+    )
+    run = dataclasses.replace(run, diverged={1: Divergence("n", "y", 1.0)})
+    found = figure(run, kind="max", at_most=2.0)
+    assert found.value[0] == Y.max()
+    assert np.isnan(found.value[1])
+    assert found.ok.tolist() == [True, False]
+    assert found.verdict == "1 of 2 ok"
 
 
 def test_statistics_count_from_after_on():

@@ -83,7 +83,7 @@ def test_a_run_that_never_settles_counts_as_longer_than_it_is(run):
         ("no kind 'rms_eror'", {"kind": "rms_eror", "field": STEP}),
         ("reference: field required", {"kind": "rms_error", "field": STEP}),
         ("target: does not go with 'rms'", {"kind": "rms", "field": STEP, "target": 1.0}),
-        ("at_least 2 is above at_most 1", {"kind": "max", "field": STEP, "at_least": 2.0, "at_most": 1.0}),
+        ("at_least 2 is above", {"kind": "max", "field": STEP, "at_least": 2.0, "at_most": 1.0}),
         ("no node 'moter'", {"kind": "rms", "field": "moter.current"}),
         ("no field 'curent'", {"kind": "rms", "field": "motor.curent"}),
         ("has shape (7,)", {"kind": "final", "field": "motor.rotor_pose_world"}),

@@ -136,7 +136,7 @@ def test_what_cannot_be_tuned_is_refused(drive):
 
 def test_gains_that_diverge_are_told(drive):
     wild = {"motor.velocity_kp": (1e6, 1e9)}
-    with pytest.raises(mime.InputError, match="leave the finite numbers.*1 of 1 plants"):
+    with pytest.raises(mime.InputError, match=r"leave the finite numbers.*1 of 1 plants"):
         mime.tune(drive, wild, ERROR, **{**RUN, "duration": 0.4, "starts": 1})
 
 

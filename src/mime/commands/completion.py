@@ -58,8 +58,8 @@ def names_by_command() -> dict[str, list[str]]:
     }
 
 
-_FILES = ("run", "graph", "view", "show", "plot", "fit")
-"""Commands whose first argument can be a file."""
+_NO_FILES = ["list", "demo", "verify", "new-scenario", "new-node", "completion", "cache", "version"]
+"""Commands whose first argument can be no file that is there."""
 
 
 def script(shell: str, tyros: str, functions: Mapping[str, Callable[..., Any]]) -> str:
@@ -84,7 +84,7 @@ def _commands(tyros: str, functions: Mapping[str, Callable[..., Any]]) -> list[C
         )
         words = (function.__doc__ or "").partition("\n")[0].partition(": ")[0].rstrip(".")
         offered = tuple(names.get(name, ()))
-        found.append(Command(name, words, options, offered, name in _FILES))
+        found.append(Command(name, words, options, offered, name not in _NO_FILES))
     return found
 
 

@@ -4,6 +4,7 @@
     motor.gear.ratio             a parameter of an effect
     arm.link[forearm].mass_kg    one entry of an array, by the name of its link or joint
     arm.tree.masses              the whole array
+    arm.link[forearm].com_m[2]   one number of an array, counted from 0; [0,1] of a matrix
 
 Scenario files, sweeps, fits, reports and `with_parameters` all resolve it here.
 """
@@ -27,6 +28,7 @@ from mime.core.spec import ParameterSpec
 Owner = TypeVar("Owner", bound=Parameterised)
 
 _PART = re.compile(r"(\w+)(?:\[([^\]]*)\])?")
+_COUNT = re.compile(r"\d{1,6}(?:,\d{1,6})*")
 _ADDRESS = re.compile(rf"{_PART.pattern}(?:\.{_PART.pattern})*")
 
 
@@ -35,7 +37,7 @@ class Leaf:
     """Where an address leads within a node: an array, or one entry of it."""
 
     path: tuple[str, ...]
-    index: int | None
+    index: tuple[int, ...] | None
     spec: ParameterSpec | None
     """Unit and range, where the parameter declares them."""
 
@@ -80,12 +82,13 @@ def find(node: Parameterised, address: str) -> Leaf:
     target: Any = node
     spec: ParameterSpec | None = None
     for count, (part, name) in enumerate(parts):
-        if name is not None:
+        if name is not None and not _is_counted(target, part, name):
             entries = _entries(node, address, part, [p for p, _ in parts[count + 1 :]])
             if name not in entries.names:
                 _refuse(node, address, f"no {part} {name!r}", name, list(entries.names))
-            leaf = find(node, entries.leaf)
-            return dataclasses.replace(leaf, index=entries.names.index(name))
+            leaf = dataclasses.replace(find(node, entries.leaf), index=(entries.names.index(name),))
+            last = parts[-1][1] if count + 1 < len(parts) else None
+            return leaf if last is None else _entry(node, address, leaf, last)
         names = _names(target)
         if part not in names:
             absent = f"no {parts[count - 1][0]}" if target is None else f"no parameter {part!r}"
@@ -95,7 +98,24 @@ def find(node: Parameterised, address: str) -> Leaf:
         target = getattr(target, part)
     if not isinstance(target, jax.Array | np.ndarray | None):
         _refuse(node, address, f"no number at {address!r}", "", _names(target))
-    return Leaf(tuple(part for part, _ in parts), None, spec)
+    leaf = Leaf(tuple(part for part, _ in parts), None, spec)
+    return leaf if parts[-1][1] is None else _entry(node, address, leaf, parts[-1][1])
+
+
+def _is_counted(target: Any, part: str, name: str) -> bool:
+    """True of `[2]` or `[0,1]` behind an array, which is no name of an entry."""
+    array = getattr(target, part, None) if part in _names(target) else None
+    return isinstance(array, jax.Array | np.ndarray) and _COUNT.fullmatch(name) is not None
+
+
+def _entry(node: Parameterised, address: str, leaf: Leaf, count: str) -> Leaf:
+    """The leaf of one number of the array at `leaf`."""
+    shape = np.shape(leaf.of(node))
+    index = tuple(int(i) for i in count.split(",")) if _COUNT.fullmatch(count) else ()
+    if len(index) != len(shape) or any(i >= n for i, n in zip(index, shape, strict=True)):
+        message = f"no entry [{count}]: the array has shape {shape}"
+        raise ParameterError(node.label, [Problem((address,), message, label="has")])
+    return dataclasses.replace(leaf, index=(*(leaf.index or ()), *index))
 
 
 def replace_value(node: Owner, address: str, value: Any) -> Owner:

@@ -15,6 +15,7 @@ from mime.core.recorder import field_specs
 from mime.fitting.channel import Channel, place
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.model import Model
+from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Rank, rank_of
 
 Known = tuple[tuple[str, float], ...]
@@ -65,7 +66,12 @@ def _told(known: Known) -> str:
 
 
 def advice(
-    model: Model, z: np.ndarray, noise: Mapping[str, float], jacobian: np.ndarray, rank: Rank
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    jacobian: np.ndarray,
+    rank: Rank,
+    turn: np.ndarray,
 ) -> Advice | None:
     """The sensor that makes the most parameters known; None if none does."""
     open_ = _open(model, rank)
@@ -75,7 +81,7 @@ def advice(
     readings, slopes = extended.programs.linearised(z, extended.data)
     spreads = {s.field: np.std(s.measured) for e in model.experiments for s in e.sensors}
     part = float(np.median([noise[field] / spreads[field] for field in model.fields]))
-    is_log = np.array([c.is_log for c in model.coordinates])
+    is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: Advice | None = None
     for field in extended.fields:
         spread = float(np.std(readings[field]))
@@ -83,7 +89,7 @@ def advice(
             continue
         then = _rank_with(
             jacobian,
-            np.asarray(slopes[field]) / (part * spread),
+            np.asarray(slopes[field]) @ turn / (part * spread),
             np.gradient(np.asarray(readings[field])) / (part * spread),
             is_log,
             rank,
@@ -119,18 +125,24 @@ def longer(model: Model, rank: Rank) -> Longer | None:
 
 
 def other_input(
-    model: Model, z: np.ndarray, noise: Mapping[str, float], priors: np.ndarray, rank: Rank
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    priors: np.ndarray,
+    rank: Rank,
+    turn: np.ndarray,
 ) -> OtherInput | None:
     """The one of a few inputs that makes more known, or the worst known twice as well."""
     open_, halves = _open(model, rank), rank.half_widths
     parameters = [j for j, c in enumerate(model.coordinates) if c.kind == "parameter"]
     told = [j for j in parameters if rank.kinds()[j] == "known"]
-    is_log = np.array([c.is_log for c in model.coordinates])
+    is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: OtherInput | None = None
     for name, shape in _SHAPES.items():
         data = {**model.data, "inputs": [_driven(model, e, shape) for e in model.experiments]}
         _, slopes = model.programs.linearised(z, data)
-        J = np.concatenate([*(np.asarray(slopes[f]) / noise[f] for f in model.fields), priors])
+        J = np.concatenate([np.asarray(slopes[f]) @ turn / noise[f] for f in model.fields])
+        J = np.concatenate([J, priors])
         if not np.isfinite(J).all():
             continue
         then = rank_of(J, is_log, rank.at_bound, rank.quantile)
@@ -226,9 +238,7 @@ def _with_others(model: Model) -> Model | None:
 
 def _others(model: Model, experiment: Experiment) -> Iterator[str]:
     """Single numbers of the nodes with unknowns, states first, that are not measured yet."""
-    nodes = dict.fromkeys(
-        c.key[0].partition(".")[0] for c in model.coordinates if c.kind == "parameter"
-    )
+    nodes = dict.fromkeys(c.key[0].partition(".")[0] for c in model.coordinates if c.kind in KINDS)
     measured = {sensor.field for sensor in experiment.sensors}
     for name in nodes:
         node = model.simulation.nodes[name]

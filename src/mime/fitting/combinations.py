@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.fitting.parameters import assembled
 from mime.fitting.rank import WIDEST_LOG, Rank
 from mime.fitting.unknown import Coordinate
 from mime.running.simulation import Simulation
@@ -32,9 +33,16 @@ class Combination:
 
 
 def combinations(
-    simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarray, rank: Rank
+    simulation: Simulation,
+    coordinates: Sequence[Coordinate],
+    z: np.ndarray,
+    rank: Rank,
+    summed: Sequence[int] = (),
 ) -> list[Combination]:
-    """As many independent ones as the log determines, simple ones first."""
+    """As many independent ones as the log determines, simple ones first.
+
+    `summed` are parts of sums, `base_parameters`, and so of no product.
+    """
     kinds = rank.kinds()
     loose = [
         j
@@ -53,7 +61,7 @@ def combinations(
             names = tuple(coordinates[j].name for j in loose if abs(gradient[j]) > 1e-9)
             ends = value * np.exp(-half), value * np.exp(half)
             found.append(Combination(name, unit, value, *ends, names, False))
-    powers = [j for j in loose if coordinates[j].is_log]
+    powers = [j for j in loose if coordinates[j].is_log and j not in summed]
     for exponents in _products(rank, powers):
         full = np.zeros(len(z))
         full[powers] = exponents
@@ -69,11 +77,10 @@ def _lumped(
     simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarray
 ) -> list[tuple[str, str, float, np.ndarray]]:
     """Name, unit, value and gradient of the logarithm of what nodes call their constants."""
-    addresses = [(j, c) for j, c in enumerate(coordinates) if c.kind == "parameter"]
 
     def constants(z: jax.Array) -> dict[tuple[str, str], jax.Array]:
-        values = {c.key[0]: c.value(z[j]) for j, c in addresses}
-        nodes = simulation.with_parameters(values).nodes
+        values = [c.value(z[j]) for j, c in enumerate(coordinates)]
+        nodes = simulation.with_parameters(assembled(simulation, coordinates, values)).nodes
         alone = len([node for node in nodes.values() if node.lumped_constants()]) == 1
         return {
             (name if alone else f"{node.name}: {name}", unit): jnp.log(value)
@@ -96,10 +103,10 @@ def _products(rank: Rank, members: list[int]) -> np.ndarray:
     across = (rank.widest[:, None] * rank.directions)[members][:, rank.is_open]
     _, s, Vt = np.linalg.svd(across.T, full_matrices=True)
     count = int(np.count_nonzero(s > 1e-5))
-    return _reduced(Vt[count:])
+    return reduced(Vt[count:])
 
 
-def _reduced(rows: np.ndarray) -> np.ndarray:
+def reduced(rows: np.ndarray) -> np.ndarray:
     """The reduced row echelon form: each row has a 1 where the others have 0."""
     rows = rows.copy()
     at = 0

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from mime._text import nearest, quoted
-from mime.core.address import find
+from mime._text import quoted
 from mime.core.arguments import instance, mapping, texts
-from mime.core.problem import InputError, ParameterError
+from mime.core.problem import InputError
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.parameters import coordinate, parameter_coordinates
 from mime.fitting.unknown import Coordinate, Unknown
 from mime.running.simulation import Simulation
 
@@ -23,9 +23,11 @@ def coordinates(
     if not isinstance(unknowns, Mapping):
         unknowns = dict.fromkeys(texts("unknowns", unknowns))
     found = [
-        _parameter(simulation, address, _as_unknown(address, given))
+        c
         for address, given in mapping("unknowns", unknowns, "{'node.parameter': Unknown()}").items()
+        for c in parameter_coordinates(simulation, address, _as_unknown(address, given))
     ]
+    _refuse_twice(list(unknowns), found)
     found += [c for number, e in enumerate(experiments) for c in _starts(number, e)]
     sensors: dict[str, list[tuple[Experiment, Sensor]]] = {}
     for experiment in experiments:
@@ -37,75 +39,24 @@ def coordinates(
     return tuple(found)
 
 
+def _refuse_twice(addresses: Sequence[str], found: Sequence[Coordinate]) -> None:
+    names = [c.name for c in found]
+    wholes = {c.key[0] for c in found if c.kind == "body"}
+    twice = {name for name in names if names.count(name) > 1}
+    twice |= {a for a in addresses for whole in wholes if a.startswith(f"{whole}.")}
+    if twice:
+        raise InputError(
+            f"unknowns: {quoted(sorted(twice))} is there twice, by itself and in a whole",
+            place=("unknowns",),
+        )
+
+
 def _as_unknown(address: str, given: Any) -> Unknown:
     if given is None:
         return Unknown()
     if isinstance(given, int | float) and not isinstance(given, bool):
         return Unknown(float(given))
     return instance(f"unknowns[{address!r}]", given, Unknown)
-
-
-def _parameter(simulation: Simulation, address: str, unknown: Unknown) -> Coordinate:
-    at = ("unknowns", address)
-    node, _, rest = address.partition(".")
-    if node not in simulation.nodes:
-        raise InputError(
-            f"unknowns: no node {node!r}{nearest(node, simulation.nodes)} "
-            f"({quoted(simulation.nodes)}); write 'node.parameter'",
-            place=at,
-        )
-    try:
-        simulation.wiring.refuse_derived({node: {rest: None}})
-        leaf = find(simulation.nodes[node], rest)
-    except ParameterError as error:
-        raise InputError(f"unknowns: {address}: {error}", place=at) from None
-    value = leaf.of(simulation.nodes[node])
-    if value is None or np.shape(value) != ():
-        what = "absent" if value is None else f"of shape {np.shape(value)}"
-        raise InputError(
-            f"unknowns: {address} is {what}; an unknown is one number that the model has", place=at
-        )
-    spec = leaf.spec
-    lows = [bound for bound in (spec.above, spec.at_least) if bound is not None] if spec else []
-    low = max(lows, default=-np.inf)
-    high = spec.at_most if spec is not None and spec.at_most is not None else np.inf
-    unit = spec.unit if spec else _entry_unit(simulation.nodes[node], rest)
-    return _coordinate(address, unit, "parameter", unknown, float(value), low, high, (address,))
-
-
-def _entry_unit(node: Any, address: str) -> str:
-    """The unit of `link[NAME].mass_kg`."""
-    group, _, field = address.partition("[")
-    entries = node.named_entries().get(group, {}).get(field.partition("].")[2])
-    return entries.unit if entries is not None else ""
-
-
-def _coordinate(
-    name: str,
-    unit: str,
-    kind: str,
-    unknown: Unknown,
-    own: float,
-    low: float,
-    high: float,
-    key: tuple[Any, ...],
-    scale: float | None = None,
-) -> Coordinate:
-    start = own if unknown.start is None else unknown.start
-    if unknown.between is not None:
-        low, high = max(low, unknown.between[0]), min(high, unknown.between[1])
-    is_log = low >= 0 and scale is None
-    if not low <= start <= high or (is_log and start <= 0):
-        sign = "> 0" if is_log and start <= 0 else f"from {low:g} to {high:g}"
-        raise InputError(
-            f"unknowns: {name} starts at {start:g} {unit}, and must be {sign}. "
-            "Give Unknown(start=...)",
-            place=("unknowns", name),
-        )
-    size = scale or abs(start) or unknown.std or 1.0
-    return Coordinate(
-        name, unit, kind, is_log, size, start, low, high, unknown.std, unknown.prior, key
-    )
 
 
 def _starts(number: int, experiment: Experiment) -> Iterator[Coordinate]:
@@ -121,9 +72,7 @@ def _starts(number: int, experiment: Experiment) -> Iterator[Coordinate]:
         ]
         scale = float(max([*spreads, abs(start.value.start or 0.0), start.value.std or 0.0])) or 1.0
         key = number, start.node, start.field, start.index
-        yield _coordinate(
-            name, start.unit, "initial", start.value, 0.0, -np.inf, np.inf, key, scale
-        )
+        yield coordinate(name, start.unit, "initial", start.value, 0.0, -np.inf, np.inf, key, scale)
 
 
 def _sensing(field: str, of: Sequence[tuple[Experiment, Sensor]]) -> Iterator[Coordinate]:

@@ -28,6 +28,7 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
 from mime.fitting.model import Model, first_fineness, in_double, initial_state, with_timestep
+from mime.fitting.parameters import KINDS, assembled
 from mime.fitting.rank import Rank, rank_of
 from mime.fitting.solve import prior_of
 from mime.fitting.unknown import Unknown
@@ -50,6 +51,8 @@ class Outlook:
     """Of the information on the parameters, in their coordinates."""
     half: Mapping[str, float]
     """Half of each parameter's 95 % interval, in its coordinate: relative for positive ones."""
+    inputs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    """The input itself, by field, in its own unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,6 +161,7 @@ def design(
     log = {"constants": constants, "initial": dict(initial or {})}
     with jax.enable_x64(True):
         plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
+        plan.refuse_hopeless()
         waves = basis(shape, plan.part, most)
         best, is_complete = plan.best(waves, count, random, progress)
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
@@ -167,9 +171,8 @@ def design(
             for name, wave in (("step", step), ("chirp", chirp))
         }
         time = period_s * np.arange(rows)
-        by_field = dict(zip(driven, best * np.array([*driven.values()])[:, None], strict=True))
-        reached = plan.reached(best)
-        return Design(time, by_field, plan.outlook(best), others, reached, is_complete)
+        outlook, reached = plan.outlook(best), plan.reached(best)
+        return Design(time, outlook.inputs, outlook, others, reached, is_complete)
 
 
 def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:
@@ -226,7 +229,7 @@ class _Plan:
         self.z = prior_of(self.model).centre
         late = [c.kind == "delay" for c in found]
         self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
-        self.is_parameter = np.array([c.kind == "parameter" for c in found])
+        self.is_parameter = np.array([c.kind in KINDS for c in found])
         self.is_log = np.array([c.is_log for c in found])
 
     def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
@@ -256,11 +259,12 @@ class _Plan:
         return readings, jacobian
 
     def beyond(self, shapes: Any) -> Any:
-        """The largest value of every field with a limit, over that limit (limits,)."""
+        """Every field with a limit over that limit, in every step (limits, steps)."""
         if not self.limits:
-            return jnp.zeros(0)
-        pairs = zip(self.model.coordinates, self.z, strict=True)
-        values = {c.key[0]: c.value(z) for c, z in pairs if c.kind == "parameter"}
+            return jnp.zeros((0, 1))
+        found = self.model.coordinates
+        amounts = [c.value(z) for c, z in zip(found, self.z, strict=True)]
+        values = assembled(self.model.simulation, found, amounts)
         made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
         step = made.period_s / self.model.fineness
         simulation = with_timestep(self.model.simulation, step).with_parameters(values)
@@ -270,11 +274,11 @@ class _Plan:
             steps=made.intervals * self.model.fineness,
             record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),
         )
-        peaks = [
-            jnp.max(jnp.abs(where.of(recorded[where.node][where.name]))) / self.limits[field]
+        parts = [
+            jnp.abs(where.of(recorded[where.node][where.name])) / self.limits[field]
             for field, where in self.watched.items()
         ]
-        return jnp.stack(peaks)
+        return jnp.stack(parts)
 
     def cost(self, shapes: Any) -> Any:
         """-log det of the information on the parameters."""
@@ -294,7 +298,7 @@ class _Plan:
 
         def problem(a: Any) -> tuple[Any, Any]:
             shapes = jnp.tanh(a.reshape(size) @ waves)
-            return self.cost(shapes), self.beyond(shapes) - 1.0
+            return self.cost(shapes), self.beyond(shapes).ravel() - 1.0
 
         square = np.where(self.part < 0.5, 1.5, -1.5)  # near a step, which is no bad start
         near, *_ = np.linalg.lstsq(waves.T, square, rcond=None)
@@ -320,22 +324,27 @@ class _Plan:
         halves = rank.half_widths
         chosen = np.flatnonzero(self.is_parameter)
         log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
-        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen})
+        inputs = {f: m * shape for shape, (f, m) in zip(shapes, self.driven.items(), strict=True)}
+        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen}, inputs)
 
     def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
-        for _ in range(60):
-            ratios = np.asarray(self._peaks(shapes))
-            over = float(ratios.max(initial=0.0))
-            if over <= 1.0:
-                return shapes
-            shapes = shapes * max(0.5, 0.999 / over)
-        field = list(self.limits)[int(np.argmax(ratios))]
-        raise InputError(
-            f"limits: {field} reaches {over * self.limits[field]:.4g} even with hardly any input, "
-            f"more than {self.limits[field]:g}; start elsewhere or allow more",
-            place=("limits", field),
-        )
+        over = np.inf
+        while over > 1.0:
+            over = float(np.asarray(self._peaks(shapes)).max(initial=0.0))
+            shapes = shapes if over <= 1.0 else shapes * max(0.5, 0.999 / over)
+        return shapes
+
+    def refuse_hopeless(self) -> None:
+        """An `InputError` where a limit is passed without any input."""
+        ratios = np.asarray(self._peaks(np.zeros((len(self.driven), len(self.part)))))
+        for ratio, (field, limit) in zip(ratios, self.limits.items(), strict=True):
+            if not ratio < 1.0:
+                raise InputError(
+                    f"limits: {field} reaches {ratio * limit:.4g} without any input, and may reach "
+                    f"{limit:g}; start elsewhere, or allow more",
+                    place=("limits", field),
+                )
 
     def reached(self, shapes: np.ndarray) -> dict[str, tuple[float, float, str]]:
         """What the fields with limits reach."""
@@ -347,7 +356,7 @@ class _Plan:
 
     @cached_property
     def _peaks(self) -> Callable[[Any], Any]:
-        return jax.jit(self.beyond)
+        return jax.jit(lambda shapes: jnp.max(self.beyond(shapes), axis=1))
 
     @cached_property
     def _compiled(self) -> Callable[[Any], Any]:

@@ -47,7 +47,7 @@ class DesignTable(_Table):
     velocity_limits: PerJoint | None = None
     torque_limits: PerJoint | None = None
     position_limits: list[Annotated[list[Number], Field(min_length=2, max_length=2)]] | None = None
-    starts: Annotated[int, Field(ge=1, le=1000)] = 4
+    starts: Annotated[int, Field(ge=1, le=1000)] | None = None
     seed: Whole = 0
 
 
@@ -118,7 +118,7 @@ class DesignFile:
             harmonics=10 if found.harmonics is None else found.harmonics,
             constants=self._constants(),
             initial={**self._start(), **found.initial},
-            starts=found.starts,
+            starts=found.starts or 4,
             seed=found.seed,
             progress=progress,
         )
@@ -127,7 +127,7 @@ class DesignFile:
         found, nodes = self.table.design, self.scenario.simulation.nodes
         assert found.arm is not None, "it was asked for"
         if strange := [key for key in ("inputs", "sensors", "limits") if getattr(found, key)]:
-            raise InputError(f"{quoted(strange)} does not go with `arm`", place=(strange[0],))
+            raise InputError(f"{quoted(strange)} cannot stand beside `arm`", place=(strange[0],))
         arms = {name: node for name, node in nodes.items() if hasattr(node, "tree")}
         if found.arm not in arms:
             words = f"no arm {found.arm!r}{nearest(found.arm, arms)} ({quoted(arms)})"
@@ -144,7 +144,7 @@ class DesignFile:
             velocity_limits=found.velocity_limits,
             torque_limits=found.torque_limits,
             harmonics=5 if found.harmonics is None else found.harmonics,
-            starts=found.starts,
+            starts=found.starts or 8,
             seed=found.seed,
             progress=progress,
         )

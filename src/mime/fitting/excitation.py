@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 PER_LINK = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Moments of a link about its own origin, in its own axes."""
-_ROUNDS, _PASSES = 60, 4
+_ROUNDS, _PASSES = 60, 6
 _ZERO = 1e-9
 _PLACES = np.array([[0, 1, 3], [1, 2, 4], [3, 4, 5]])
 
@@ -130,7 +130,7 @@ def design_motion(
     velocity_limits: Any = None,
     torque_limits: Any = None,
     harmonics: SupportsIndex = 5,
-    starts: SupportsIndex = 4,
+    starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     progress: Progress = False,
 ) -> MotionDesign:
@@ -259,11 +259,13 @@ class Excitation:
     @cached_property
     def torques(self) -> Callable[..., Any]:
         """tau of every row."""
+        return jax.jit(self._torques)
 
+    def _torques(self, q: Any, qd: Any, qdd: Any) -> Any:
         def one(q: Any, qd: Any, qdd: Any) -> Any:
             return rnea(self.tree, q, qd, qdd, self.gravity)
 
-        return jax.jit(jax.vmap(one))
+        return jax.vmap(one)(q, qd, qdd)
 
     def rows(self, q: Any, qd: Any, qdd: Any) -> Any:
         """Y over the noise, all rows and joints below each other."""
@@ -288,21 +290,21 @@ class Excitation:
         _, s, Vt = np.linalg.svd(triangle)
         return np.asarray(Vt[: int(np.count_nonzero(s > _ZERO * s.max()))].T)
 
-    def used(self, q: Any, qd: Any, qdd: Any, torques: Any) -> Any:
-        """Parts of the limits that each joint uses at most: range, speed, torque (3 N,)."""
+    def used(self, q: Any, qd: Any, torques: Any) -> Any:
+        """Parts of the limits that each joint uses in every row: range, speed, torque."""
         parts = [
-            jnp.max(jnp.abs(q - self.middle[None]), axis=0) / self.half,
-            jnp.max(jnp.abs(qd), axis=0) / self.speeds,
-            jnp.max(jnp.abs(torques), axis=0) / self.efforts,
+            jnp.abs(q - self.middle[None]) / self.half[None],
+            jnp.abs(qd) / self.speeds[None],
+            jnp.abs(torques) / self.efforts[None],
         ]
-        return jnp.concatenate(parts)
+        return jnp.concatenate(parts, axis=1)
 
     def problem(self, x: Any) -> tuple[Any, Any]:
         """-log det, and by which part limits are passed."""
         q, qd, qdd = self.path(x)
         Y = self.rows(q, qd, qdd) @ self.space
-        tau = jax.vmap(lambda *row: rnea(self.tree, *row, self.gravity))(q, qd, qdd)
-        return -jnp.linalg.slogdet(Y.T @ Y)[1], self.used(q, qd, qdd, tau) - 1.0
+        tau = self._torques(q, qd, qdd)
+        return -jnp.linalg.slogdet(Y.T @ Y)[1], self.used(q, qd, tau).ravel() - 1.0
 
     def best(
         self, count: int, random: np.random.Generator, progress: Progress
@@ -324,18 +326,21 @@ class Excitation:
 
     def reached(self, q: Any, qd: Any, qdd: Any) -> dict[str, float]:
         """The largest part of each kind of limit."""
-        parts = np.asarray(self.used(q, qd, qdd, self.torques(q, qd, qdd))).reshape(3, -1)
+        parts = self._most(q, qd, qdd).reshape(3, -1)
         names = ("range", "speed", "torque")
         return {
             name: float(part.max()) for name, part in zip(names, parts, strict=True) if part.any()
         }
+
+    def _most(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
+        return np.asarray(self.used(q, qd, self.torques(q, qd, qdd))).max(axis=0)
 
     def kept(self, q: Any, qd: Any, qdd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same motion, smaller about its middle and slower where it passes a limit."""
         start = q.mean(axis=0)
         centre = np.clip(start, *self.ranges.T)
         for _ in range(200):
-            parts = np.asarray(self.used(q, qd, qdd, self.torques(q, qd, qdd)))
+            parts = self._most(q, qd, qdd)
             if parts.max() <= 1.0:
                 return np.asarray(q), np.asarray(qd), np.asarray(qdd)
             n, factor = len(self.half), max(0.8, 0.999 / float(parts.max()))

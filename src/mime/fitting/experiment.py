@@ -143,7 +143,9 @@ def experiment(
             "`initial` states that are Unknown"
         )
         raise LogError(rows.file, words, line, log.time)
-    found = tuple(_sensor(rows, name, places[name], positions, values[name]) for name in sensors)
+    found = tuple(
+        sensor_rows(rows, name, places[name], positions, values[name]) for name in sensors
+    )
     starts = tuple(_start(program, field, value) for field, value in log.initial.items())
     intervals = int(np.ceil(positions[-1] - _JITTER))
     return Experiment(
@@ -165,7 +167,7 @@ def _driven(
     return driven
 
 
-def _sensor(
+def sensor_rows(
     rows: Rows, column: str, where: Place, positions: np.ndarray, values: np.ndarray
 ) -> Sensor:
     """The rows that stay within the log whatever the delay; the first is where it starts."""

@@ -26,6 +26,9 @@ _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
 residual that line must have."""
+_RESOLVED = 0.6
+"""A residual smaller than this part of the sensor's own step needs none either; rounding alone
+leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
 _LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
@@ -81,7 +84,8 @@ def _check(
     has_pattern = probability < _SURE and foretold > _FORETOLD
     allowed = _LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
-    is_explained = size < _SMALLEST * spread or not (has_pattern or is_loud)
+    is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
+    is_explained = is_small or not (has_pattern or is_loud)
     if is_loud:
         seen = [f"it is {size / noise:.2g} times the noise", *seen]
     return Check(
@@ -94,6 +98,17 @@ def _check(
         is_explained,
         () if is_explained else tuple(seen),
     )
+
+
+def resolution(values: np.ndarray) -> float:
+    """The step of a signal that comes in steps, as an encoder's does; 0 of any other."""
+    levels = np.unique(values)
+    apart = np.diff(levels)
+    if len(apart) < 2 or len(levels) > 0.9 * len(values):
+        return 0.0
+    step = float(np.min(apart))
+    off = np.abs(apart / step - np.round(apart / step))
+    return step if step > 1e-9 * np.ptp(levels) and np.all(off < 1e-3) else 0.0
 
 
 def whiteness(r: np.ndarray) -> tuple[float, float]:

@@ -11,15 +11,16 @@ from mime._text import quoted
 from mime.core.arguments import instance, mapping, several, whole, wrong
 from mime.core.problem import InputError
 from mime.fitting.advice import advice, longer, other_input
+from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
-from mime.fitting.combinations import combinations
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.explanation import Check, checks
 from mime.fitting.log import Log, LogError, as_log
 from mime.fitting.loss import NAMES, Loss, outliers
 from mime.fitting.model import Model, in_double
-from mime.fitting.profile import Interval, Minimum, intervals
+from mime.fitting.parameters import KINDS, kept, told
+from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
 from mime.fitting.result import Estimate, Fit, Outliers, Trace
@@ -40,6 +41,7 @@ def fit(
     unknowns: Mapping[str, Unknown | float | None] | Sequence[str],
     *,
     inputs: Mapping[str, Mapping[str, Any]] | None = None,
+    by: str = "simulation",
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     loss: str = "linear",
@@ -54,6 +56,8 @@ def fit(
     unknowns         addresses, `["motor.r_ohm", "motor.gear.ratio"]`, or with bounds and priors
                      `{"motor.r_ohm": Unknown(1.0, between=(0.1, 10.0))}`
     inputs           `{node: {input: constant}}`, external inputs that no log has
+    by               "simulation": of the whole graph, from its inputs; "inverse_dynamics": of one
+                     arm, from the angles of all joints and the torques that moved them
     starts, seed     how many starts are tried at once, and what draws all but the first
     loss             "linear": squares. "soft_l1" or "huber": outliers count less, and are told
     progress         as in `Simulation.run`
@@ -73,8 +77,14 @@ def fit(
     fitted = [log for log in chosen if not log.held_out]
     if not fitted:
         raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
+    if instance("by", by, str) not in ("simulation", "inverse_dynamics"):
+        raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     with jax.enable_x64(True):
         double = in_double(simulation)
+        if by == "inverse_dynamics":
+            from mime.fitting.arm import fit_torques
+
+            return fit_torques(simulation, double, chosen, columns, unknowns, progress)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
             for log in (*fitted, *(log for log in chosen if log.held_out))
@@ -99,21 +109,29 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     real = np.concatenate([np.ones(rows, bool), prior.is_real])
     low, high = prior.low, prior.high
     at_bound = (z - low < 1e-6) | (high - z < 1e-6)
-    is_log = np.array([c.is_log for c in model.coordinates])
-    quantile = float(student.ppf(0.975, max(rows - len(z), 1)))
-    rank = rank_of(jacobian[real], is_log, at_bound, quantile)
-    together = combinations(model.simulation, model.coordinates, z, rank)
+    shown = told(model.simulation, model.coordinates, z)
+    turn, quantile = shown.turn(z), float(student.ppf(0.975, max(rows - len(z), 1)))
+
+    def rank_by(found: Sequence[Coordinate], jacobian: np.ndarray) -> Rank:
+        return rank_of(jacobian[real], np.array([c.is_log for c in found]), at_bound, quantile)
+
+    looked_for = rank_by(model.coordinates, jacobian)
+    jacobian = jacobian @ turn
+    rank = rank_by(shown.coordinates, jacobian)
+    together = all_combinations(model.simulation, shown, rank)
     in_one = {name for found in together for name in found.unknowns}
     first, second = loss.information(over[:rows])
-    minimum = Minimum(model, z, noise, prior, loss, rank, quantile * np.sqrt(second / first))
+    minimum = Minimum(model, z, noise, prior, loss, looked_for, quantile * np.sqrt(second / first))
     known = [j for j, kind in enumerate(rank.kinds()) if kind == "known"]
-    found, more = intervals(minimum, known)
+    in_body = [j for j in known if shown.coordinates[j].kind == "body"]
+    found, more = intervals(minimum, [j for j in known if j not in in_body])
+    found |= {j: linear_interval(rank, shown.z, j) for j in in_body}
     kinds = [
         _kind(kind, rank, j, found.get(j), c.name in in_one)
-        for j, (c, kind) in enumerate(zip(model.coordinates, rank.kinds(), strict=True))
+        for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     estimates = tuple(
-        _estimate(c, z[j], found.get(j), kinds[j]) for j, c in enumerate(model.coordinates)
+        _estimate(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
     )
     bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in model.fields}
     with_delay = [
@@ -121,7 +139,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     ]
     said = dict.fromkeys(given_noise(model), True)
     sure = {field: field in said for field in model.fields}
-    names = [c.name for c in model.coordinates]
+    names = [c.name for c in shown.coordinates]
     held_checks, held_traces = _held_out(solved, held, unknowns, with_delay)
     units = {s.field: s.place.spec.unit for e in model.experiments for s in e.sensors}
     return Fit(
@@ -132,24 +150,20 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
             for i, j, r in rank.trade_offs()
             if kinds[i] == kinds[j] == "known"
         ),
-        rank.count_of([c.kind == "parameter" for c in model.coordinates]),
+        rank.count_of([c.kind in KINDS for c in model.coordinates]),
         {field: (noise[field], units[field]) for field in model.fields},
         tuple(checks(model, bounded, noise, sure, with_delay)),
         held_checks,
-        _covariance(model.coordinates, z, rank, kinds),
+        _covariance(shown.coordinates, shown.z, rank, kinds),
         rows,
         solved.simulations + more,
         solved.starts,
         max(e.period_s for e in model.experiments) / model.fineness,
         solved.step_error,
-        {
-            c.name: float(c.value(z[j]))
-            for j, c in enumerate(model.coordinates)
-            if c.kind == "parameter"
-        },
-        advice(model, z, noise, jacobian[real], rank),
+        kept(model.simulation, model.coordinates, z),
+        advice(model, z, noise, jacobian[real], rank, turn),
         longer(model, rank),
-        other_input(model, z, noise, jacobian[rows:][prior.is_real], rank),
+        other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
         loss.name,
         _outliers(model, residuals, noise),
         sampled_nodes(model.simulation),

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array
 
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.parameters import assembled
 from mime.fitting.rates import SAMPLES
 from mime.fitting.rates import first_fineness as first_fineness
 from mime.fitting.rates import with_timestep as with_timestep
@@ -60,7 +61,7 @@ class Model:
         """What every sensor of every experiment would read in its rows."""
         values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
         pairs = list(zip(self.coordinates, values, strict=True))
-        parameters = {c.key[0]: v for c, v in pairs if c.kind == "parameter"}
+        parameters = assembled(self.simulation, self.coordinates, values)
         sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
         found = []
         for number, experiment in enumerate(self.experiments):

@@ -59,6 +59,12 @@ class Minimum:
         return self.loss.cost(r[:rows]) + float(r[rows:] @ r[rows:])
 
 
+def linear_interval(rank: Rank, z: np.ndarray, j: int) -> Interval:
+    """That of the Jacobian, for what the readings are linear in."""
+    half = float(rank.half_widths[j])
+    return Interval(float(z[j] - half), float(z[j] + half), False, 0.0)
+
+
 def intervals(minimum: Minimum, chosen: Sequence[int]) -> tuple[dict[int, Interval], int]:
     """95 % intervals of these coordinates, and how many simulations they took."""
     z, prior, rank, q = minimum.z, minimum.prior, minimum.rank, minimum.quantile

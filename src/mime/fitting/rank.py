@@ -61,6 +61,13 @@ class Rank:
         lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
         return int(np.count_nonzero(chosen) - lost)
 
+    def felt(self, members: Sequence[bool]) -> int:
+        """How many directions among these unknowns the readings feel at all, however little."""
+        chosen = np.asarray(members, bool) & ~self.at_bound
+        across = self.directions[chosen][:, self.is_zero]
+        lost = np.linalg.matrix_rank(across, tol=1e-3) if across.size else 0
+        return int(np.count_nonzero(chosen) - lost)
+
     @property
     def covariance(self) -> np.ndarray:
         """Of the coordinates, in the known directions; nothing is added for the open ones."""

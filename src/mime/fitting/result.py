@@ -15,6 +15,7 @@ from mime.core.arguments import path as path_of
 from mime.fitting.advice import Advice, Longer, OtherInput
 from mime.fitting.combinations import Combination
 from mime.fitting.explanation import Check
+from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Kind
 from mime.running.simulation import Simulation
 
@@ -35,7 +36,7 @@ class Estimate:
     name: str
     unit: str
     quantity: str
-    """`parameter`, `initial`, `delay`, `offset` or `gain`."""
+    """`parameter`, `body` (a moment of one), `initial`, `delay`, `offset` or `gain`."""
     kind: Kind
     """`known`, `combination` (known only together with others), `unknown`, or at its `bound`."""
     value: float | None
@@ -104,7 +105,7 @@ class Fit(Mapping[str, Estimate]):
     """Seconds; the steps that the fit has taken."""
     step_error: float
     """What steps half as long would change, over the noise."""
-    kept: Mapping[str, float]
+    kept: Mapping[str, Any]
     """Parameters for a simulation: as found, and near the prior where the logs leave them open."""
     advice: Advice | None = None
     """The sensor that would tell most of what is not known, and what it would tell."""
@@ -120,6 +121,8 @@ class Fit(Mapping[str, Estimate]):
     """Nodes that do not say whether they are sampled, and were stepped as physics is."""
     traces: tuple[Trace, ...] = dataclasses.field(default=(), repr=False)
     model: Simulation | None = dataclasses.field(default=None, repr=False)
+    how: str = ""
+    """How it was made, where that was not by simulation."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
@@ -157,7 +160,7 @@ class Fit(Mapping[str, Estimate]):
     @property
     def not_known(self) -> list[str]:
         """Parameters that the logs do not tell one by one."""
-        return [e.name for e in self.estimates if e.quantity == "parameter" and e.kind != "known"]
+        return [e.name for e in self.estimates if e.quantity in KINDS and e.kind != "known"]
 
     @property
     def simulation(self) -> Simulation:

@@ -47,7 +47,7 @@ class Coordinate:
     name: str
     unit: str
     kind: str
-    """`parameter`, `initial`, `delay`, `offset` or `gain`."""
+    """`parameter`, `body`, `initial`, `delay`, `offset` or `gain`."""
     is_log: bool
     scale: float
     start: float
@@ -56,7 +56,8 @@ class Coordinate:
     std: float | None
     prior: bool
     key: tuple[Any, ...]
-    """What it is of: `(address,)`, `(log, node, field, index)` or `(column's field,)`."""
+    """What it is of: `(address,)`, `(log, node, field, index)`, `(column's field,)`, or of a body
+    `(address, as what, which, size)`."""
 
     def value(self, z: Any) -> Any:
         """The number itself; z may be traced."""

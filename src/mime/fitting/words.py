@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mime.fitting.parameters import KINDS
+
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
     from mime.fitting.result import Estimate, Fit
@@ -11,6 +13,8 @@ if TYPE_CHECKING:
 _SKEW = 0.2
 """Sides of an interval that differ by more than this part of their mean are told one by one."""
 _MOST_ROWS = 8
+_WIDEST = 60
+"""Longer names stand on a line of their own."""
 
 
 def words(fit: "Fit") -> str:
@@ -29,19 +33,39 @@ def _lines(fit: "Fit") -> Iterator[str]:
         f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
     )
     names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
-    width = max(map(len, names))
+    width = max(len(name) for name in names if len(name) <= _WIDEST)
     for estimate in fit.estimates:
-        yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+        if estimate.quantity != "body" or estimate.is_known:
+            yield f"  {estimate.name:{width}}  {verdict(estimate)}"
+    yield from silent_bodies(fit)
     if fit.combinations:
         yield "known only together:"
         for found in fit.combinations:
-            yield f"  {found.name:{width}}  {combined(found)}"
+            if len(found.name) > _WIDEST:
+                yield f"  {found.name}\n  {'':{width}}  {combined(found)}"
+            else:
+                yield f"  {found.name:{width}}  {combined(found)}"
     yield from advices(fit)
     for names_together in _together(fit.trade_offs):
         yield f"trade-off, their errors go together: {', '.join(names_together)}"
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
     yield from remarks(fit)
+
+
+def silent_bodies(fit: "Fit") -> Iterator[str]:
+    """One line a body for its moments that are not known."""
+    open_: dict[str, list[str]] = {}
+    total: dict[str, int] = {}
+    for e in fit.estimates:
+        if e.quantity == "body":
+            body, _, moment = e.name.rpartition(".")
+            total[body] = total.get(body, 0) + 1
+            if not e.is_known:
+                open_.setdefault(body, []).append(moment)
+    for body, moments in open_.items():
+        which = "all" if len(moments) == total[body] else ", ".join(moments)
+        yield f"  {body}: not known one by one, prior kept: {which}"
 
 
 def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
@@ -56,7 +80,7 @@ def _together(pairs: Sequence[tuple[str, str, float]]) -> list[list[str]]:
 
 
 def _rank(fit: "Fit") -> str:
-    count = len([e for e in fit.estimates if e.quantity == "parameter"])
+    count = len([e for e in fit.estimates if e.quantity in KINDS])
     return f"; the parameters have rank {fit.rank} of {count}" if count else ""
 
 
@@ -70,7 +94,7 @@ def verdict(estimate: "Estimate") -> str:
     if estimate.kind == "bound":
         return f"at its bound, {estimate.value:.4g} {estimate.unit}".rstrip()
     kept = "; prior kept" if estimate.has_prior else "; no prior to keep"
-    if estimate.quantity != "parameter":
+    if estimate.quantity not in KINDS:
         kept = ""
     if estimate.kind == "combination":
         return f"not known by itself{kept}"
@@ -125,6 +149,9 @@ def remarks(fit: "Fit") -> Iterator[str]:
     yield from _spikes(fit)
     for check in fit.held_out:
         yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
+    if fit.how:
+        yield from fit.how.splitlines()
+        return
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
     yield (
@@ -145,10 +172,11 @@ def _shapes(fit: "Fit") -> Iterator[str]:
     known = [e for e in fit.estimates if e.is_known]
     profiled = [e.name for e in known if e.interval == "profile"]
     if profiled:
-        worst = max(known, key=lambda e: e.nonlinearity)
+        worst = max(e.nonlinearity for e in known)
+        told = f"by {100 * worst:.0f} %" if worst < 1 else "by more than 100 %"
         yield (
-            f"intervals by profile, not linear enough: {', '.join(profiled)} (a linear one would "
-            f"be off by {100 * worst.nonlinearity:.0f} % of its half-width)"
+            f"intervals by profile, not linear enough: {', '.join(profiled)} (at the ends of a "
+            f"linear one the cost's root is off {told})"
         )
 
 

@@ -48,7 +48,7 @@ class Ends:
 
     @property
     def best(self) -> int:
-        """The start that keeps its limits at the least cost; if none does, the one that nearly does."""
+        """The start that keeps its limits at the least cost; else the one that comes nearest."""
         keeps = self.excess <= KEPT_BY
         if keeps.any():
             return int(np.argmin(np.where(keeps, self.cost, np.inf)))
@@ -75,8 +75,9 @@ def minimise(
     x = np.clip(np.asarray(starts, float), low, high)
     slopes = _slopes(problem)
     count = len(jax.eval_shape(problem, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))[1])
-    weight = np.full(len(x), _FIRST_WEIGHT)
-    multipliers, worst = np.zeros((len(x), count)), np.full(len(x), np.inf)
+    weight: np.ndarray = np.full(len(x), _FIRST_WEIGHT)
+    multipliers: np.ndarray = np.zeros((len(x), count))
+    worst: np.ndarray = np.full(len(x), np.inf)
     found = _Found(x)
     done, is_complete = 0, True
     try:
@@ -155,7 +156,8 @@ def _descend(
     value, slope, excess = at(x)
     low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
     memory = _Memory(x)
-    length, calm = np.ones(len(x)), np.zeros(len(x), int)
+    length: np.ndarray = np.ones(len(x))
+    calm: np.ndarray = np.zeros(len(x), int)
     settled = ~np.isfinite(value)
     used = 1
     while used < rounds and not settled.all():
@@ -198,7 +200,7 @@ class _Memory:
         self.y = np.zeros((_MEMORY, *x.shape))
         self.inverse = np.zeros((_MEMORY, len(x)))
         """1 / (s · y), and 0 where there is no such step."""
-        self.scale = np.zeros(len(x))
+        self.scale: np.ndarray = np.zeros(len(x))
         """s · y / y · y of the last step; 0 before the first."""
 
     def add(self, s: np.ndarray, y: np.ndarray, taken: np.ndarray) -> None:

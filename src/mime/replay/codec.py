@@ -45,7 +45,9 @@ class Block:
         x = filled(np.asarray(table, float))
         low = x.min(axis=0, initial=np.inf)
         span = x.max(axis=0, initial=-np.inf) - low
-        step = np.where(span > 0, span / (2**bits - 1), 1.0)
+        step = np.where(span > 0, span / (2**bits - 2), 1.0)
+        # Steps are counted from 0 where that is in the range: it is told as 0, not as half a step.
+        low = np.where((low <= 0) & (low + span >= 0), step * np.floor(low / step), low)
         whole = np.all((x == np.round(x)) & (np.abs(x) < 2**30), axis=0)
         low, step = np.where(whole, 0.0, low), np.where(whole, 1.0, step)
         k = np.round((x - low) / step)

@@ -53,13 +53,15 @@ class Pace:
 
 
 @contextmanager
-def progress_bar(total: int, done: int, wanted: Progress) -> Iterator[Callable[[int], None]]:
-    """A function that shows how many steps are done. Short runs are quiet."""
+def progress_bar(
+    total: int, done: int, wanted: Progress, what: str = "steps"
+) -> Iterator[Callable[[int], None]]:
+    """A function that shows how many steps (or `what`) are done. Short runs are quiet."""
     if callable(wanted):
         tell = wanted
         yield lambda done: tell(done, total)
         return
-    clock = _Clock(total, done)
+    clock = _Clock(total, done, what)
     shown: list[_Bar] = []
 
     def show(done: int) -> None:
@@ -79,8 +81,8 @@ def progress_bar(total: int, done: int, wanted: Progress) -> Iterator[Callable[[
 class _Clock:
     """How far a run is, how fast, and how long it will take."""
 
-    def __init__(self, total: int, done: int):
-        self.total, self.done = total, done
+    def __init__(self, total: int, done: int, what: str):
+        self.total, self.done, self.what = total, done, what
         self._began = time.monotonic()
         self._first: tuple[int, float] | None = None
 
@@ -117,7 +119,7 @@ class _Clock:
         if not self.rate:
             return f"{self.percent:.0f} %"
         left = _duration((self.total - self.done) / self.rate)
-        return f"{self.percent:.0f} %, {self.rate:,.0f} steps/s, {left} left"
+        return f"{self.percent:.0f} %, {self.rate:,.0f} {self.what}/s, {left} left"
 
 
 def _duration(seconds: float) -> str:
@@ -214,7 +216,7 @@ class _OnTerminal:
 
     def update(self) -> None:
         clock = self._clock
-        self._bar.update(self._task, completed=clock.done, rate=f"{clock.rate:,.0f} steps/s")
+        self._bar.update(self._task, completed=clock.done, rate=f"{clock.rate:,.0f} {clock.what}/s")
 
     def stop(self) -> None:
         self._bar.stop()

@@ -31,6 +31,11 @@ from mime.running.variants import Variants
 class Simulation(Program):
     """What `GraphManager.compile` gives: a pure `Program`, and `run` and `run_batch` for people."""
 
+    init_state = in_own_precision(Program.init_state)
+    step = in_own_precision(Program.step)
+    rollout = in_own_precision(Program.rollout)
+    with_parameters = in_own_precision(Program.with_parameters)
+
     @property
     @in_own_precision
     def backend(self) -> Backend:

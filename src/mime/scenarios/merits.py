@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime.running.trajectory import Trajectory
+from mime.scenarios import reductions
 from mime.scenarios.fields import FieldName, Words, split_field, unit_factor
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -106,6 +107,17 @@ class Comparison(Merit):
         return False
 
 
+class Quantile(Merit):
+    """The value that a share `q` of all samples do not exceed; of a vector: over all of it."""
+
+    kind: Literal["quantile"]
+    q: Annotated[float, Field(ge=0, le=1)]
+
+    @property
+    def needs_one_component(self) -> bool:
+        return False
+
+
 class UnknownMerit(Merit):
     """A figure whose kind is wrong: what all figures have can be checked all the same."""
 
@@ -120,6 +132,7 @@ MERITS: dict[str, type[Merit]] = {
     **dict.fromkeys(("settling_time", "rise_time", "overshoot"), Response),
     "count": Count,
     **dict.fromkeys(("rms_error", "rms_distance", "max_distance"), Comparison),
+    "quantile": Quantile,
 }
 
 
@@ -128,10 +141,12 @@ class FigureOfMerit:
     """A figure of merit as it came out."""
 
     name: str
-    value: float
+    value: Any
+    """A number; of a batch, an array over members."""
     unit: str
     limits: str
-    ok: bool
+    ok: Any
+    """Whether it keeps its limits; of a batch, an array over members."""
     window: str = ""
     """In words, which part of the run counts; nothing when that is all of it."""
     aside: str = ""
@@ -139,19 +154,24 @@ class FigureOfMerit:
 
     @property
     def verdict(self) -> str:
-        """`ok`, `outside`, `unfinished`; why it is not judged; nothing without limits."""
+        """`ok`, `outside`, `unfinished` (of a batch, of how many); why it is not judged; nothing
+        without limits.
+        """
         if not self.limits or self.aside:
             return self.aside
+        if np.ndim(self.ok):
+            return f"{np.count_nonzero(self.ok)} of {len(self.ok)} ok"
         return "ok" if self.ok else "outside" if self.reached else "unfinished"
 
     @property
-    def reached(self) -> bool:
+    def reached(self) -> Any:
         """False when the run ended before there was such a figure; it is then NaN."""
-        return not np.isnan(self.value)
+        return ~np.isnan(self.value)
 
 
 def evaluate(merit: Any, trajectory: Trajectory, overridden: Sequence[str] = ()) -> FigureOfMerit:
-    """The figure's value, and whether it keeps its limits. One that does not exist is NaN.
+    """The figure's value, and whether it keeps its limits. One that does not exist is NaN, and so
+    is that of a member that left the finite numbers.
 
     `overridden` are the keys that have another value than in the file: limits may not be for them.
     """
@@ -159,7 +179,7 @@ def evaluate(merit: Any, trajectory: Trajectory, overridden: Sequence[str] = ())
         figure = _evaluate(merit, trajectory)
     if figure.limits and any(_within(key, merit.limits_of) for key in overridden):
         words = f"not judged: its limits are of another {merit.limits_of}"
-        return dataclasses.replace(figure, ok=True, aside=words)
+        return dataclasses.replace(figure, ok=figure.ok | True, aside=words)
     return figure
 
 
@@ -171,118 +191,84 @@ def _within(key: str, limits_of: str | None) -> bool:
 
 
 def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
-    time = trajectory.time
-    values = pick(trajectory, merit.field)
-    kept = time >= merit.after
     own = merit.own_unit(unit_of(trajectory, merit.field))
     unit = own if merit.unit is None else merit.unit
-    if isinstance(merit, Comparison):
-        earlier = _earlier(time, pick(trajectory, merit.reference), merit.lag)
-        value = _compared(merit.kind, (values - earlier)[kept & (time - merit.lag >= time[0])])
-    elif merit.kind in ("settling_time", "rise_time", "time_of_max"):
-        value = _time(merit, time, values)
-    elif merit.kind == "overshoot":
-        value = _overshoot(merit, time, values)
-    elif merit.kind == "count":
-        away = values[kept] != 0
-        value = float(np.count_nonzero(away & ~np.append(False, away[:-1])))
-    else:
-        value = _statistic(merit.kind, values[kept])
-        value = float("nan") if value == merit.never else value
-    value *= unit_factor(own, merit.unit)
+    value = _per_member(merit, trajectory) * unit_factor(own, merit.unit)
+    value[list(trajectory.diverged)] = np.nan
     bounds = [("≥", merit.at_least), ("≤", merit.at_most)]
     limits = " and ".join(f"{sign} {bound:g} {unit}" for sign, bound in bounds if bound is not None)
-    ok = (merit.at_least is None or value >= merit.at_least) and (
-        merit.at_most is None or value <= merit.at_most
-    )
+    ok = np.ones(len(value), bool)
+    if merit.at_least is not None:
+        ok &= value >= merit.at_least
+    if merit.at_most is not None:
+        ok &= value <= merit.at_most
     window = f" (from {merit.after:g} s on)" if merit.after else ""
-    return FigureOfMerit(merit.name, float(value), unit, limits, bool(ok), window)
+    if trajectory.batch_size is None:
+        return FigureOfMerit(merit.name, float(value[0]), unit, limits, bool(ok[0]), window)
+    return FigureOfMerit(merit.name, value, unit, limits, ok, window)
 
 
-def pick(trajectory: Trajectory, name: str) -> np.ndarray:
-    """A recorded field, or one component of it, over time."""
+def _per_member(merit: Any, trajectory: Trajectory) -> np.ndarray:
+    """The figure of each member in the field's unit, in double precision."""
+    time = trajectory.time
+    values = _members(trajectory, merit.field)
+    first = int(np.searchsorted(time, merit.after, side="left"))
+    if isinstance(merit, Comparison):
+        reference = _members(trajectory, merit.reference)
+        error = values - reductions.delayed(time, reference, merit.lag)
+        both = (time >= merit.after) & (time - merit.lag >= time[:1])
+        value = _compared(merit.kind, error[:, both])
+    elif isinstance(merit, Response):
+        value = _response(merit, time, values)
+    elif isinstance(merit, TimeOfMax):
+        value = reductions.time_of_max(time[first:] - merit.after, values[:, first:])
+    elif isinstance(merit, Count):
+        value = reductions.count(values[:, first:])
+    elif isinstance(merit, Quantile):
+        value = reductions.quantile(values[:, first:], merit.q)
+    else:
+        value = reductions.statistic(merit.kind, values[:, first:])
+        value = np.where(value == merit.never, np.nan, value)
+    return value.astype(float)
+
+
+def _members(trajectory: Trajectory, name: str) -> np.ndarray:
+    """A recorded field, or a part of it, as (member, time, ...)."""
     node, field, index = split_field(name)
     values: Any = trajectory[node][field]
-    return values if index is None else values[(slice(None), *index)]
+    if trajectory.batch_size is None:
+        values = values[None]
+    return values if index is None else values[(slice(None), slice(None), *index)]
 
 
 def unit_of(trajectory: Trajectory, name: str) -> str:
     """The unit of a recorded field."""
     node, field, _ = split_field(name)
     if field not in trajectory[node]:
-        pick(trajectory, name)  # says what was recorded
+        trajectory[node][field]  # says what was recorded
     return trajectory.units[node][field]
 
 
-def _statistic(kind: str, values: np.ndarray) -> float:
-    if not values.size:
-        return float("nan")
-    if kind == "rms":
-        return _root_mean_square(values)
-    if kind == "final":
-        return float(values[-1])
-    return float(getattr(values, kind)())
+def _compared(kind: str, error: np.ndarray) -> np.ndarray:
+    if kind == "rms_error" or not error.shape[1]:
+        return reductions.root_mean_square(error)
+    distances = reductions.distances(error)
+    if kind == "rms_distance":
+        return reductions.root_mean_square(distances)
+    return distances.max(axis=1)
 
 
-def _compared(kind: str, error: np.ndarray) -> float:
-    if kind == "rms_error" or not error.size:
-        return _root_mean_square(error)
-    distances = np.linalg.norm(error.reshape(len(error), -1), axis=1)
-    return _root_mean_square(distances) if kind == "rms_distance" else float(distances.max())
-
-
-def _earlier(time: np.ndarray, values: np.ndarray, lag: float) -> np.ndarray:
-    """values(t - lag), on straight lines between samples."""
-    if not lag or not len(time):
-        return values
-    columns = values.reshape(len(values), -1).T
-    return np.stack([np.interp(time - lag, time, y) for y in columns], 1).reshape(values.shape)
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(np.square(values)))) if values.size else float("nan")
-
-
-def _span(merit: Response, time: np.ndarray, y: np.ndarray) -> tuple[Any, Any, float, float]:
-    """The response from `after` on: its times and values, where it starts, where it goes."""
+def _response(merit: Response, time: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """A figure of the response from `after` on, y0 where it starts and y1 where it goes."""
+    if not len(time) or merit.after > time[-1]:
+        return np.full(len(y), np.nan)
     first = max(int(np.searchsorted(time, merit.after, side="right")) - 1, 0)
-    t, values = time[first:] - merit.after, y[first:]
-    return t, values, float(values[0]), float(values[-1] if merit.target is None else merit.target)
-
-
-def _time(merit: Any, time: np.ndarray, y: np.ndarray) -> float:
-    if not len(y) or merit.after > time[-1]:
-        return float("nan")
-    if merit.kind == "time_of_max":
-        kept = time >= merit.after
-        if not np.any(y[kept]):
-            return float("nan")  # it never was anything but zero
-        return float(time[kept][np.argmax(np.abs(y[kept]))] - merit.after)
-    t, values, y0, y1 = _span(merit, time, y)
-    if y1 == y0:
-        return float("nan")
-    way = (values - y0) / (y1 - y0)
+    t, values = time[first:] - merit.after, y[:, first:]
+    y0 = values[:, :1].astype(float)
+    y1 = values[:, -1:].astype(float) if merit.target is None else np.full_like(y0, merit.target)
+    span = np.where(y1 == y0, np.nan, y1 - y0)
+    if merit.kind == "overshoot":
+        return 100.0 * np.maximum(0.0, np.max((values - y1) / span, axis=1))
     if merit.kind == "settling_time":
-        outside = np.flatnonzero(np.abs(way - 1.0) > merit.band)
-        if not len(outside):
-            return float(max(t[0], 0.0))
-        return float(t[outside[-1] + 1]) if outside[-1] + 1 < len(t) else float("nan")
-    return _crossing(t, way, 0.9) - _crossing(t, way, 0.1)
-
-
-def _crossing(t: np.ndarray, way: np.ndarray, level: float) -> float:
-    """The time at which `way` first reaches the level, straight between samples."""
-    beyond = np.flatnonzero(way >= level)
-    if not len(beyond):
-        return float("nan")
-    k = int(beyond[0])
-    if k == 0:
-        return float(t[0])
-    return float(np.interp(level, way[k - 1 : k + 1], t[k - 1 : k + 1]))
-
-
-def _overshoot(merit: Response, time: np.ndarray, y: np.ndarray) -> float:
-    if not len(y) or merit.after > time[-1]:
-        return float("nan")
-    _, values, y0, y1 = _span(merit, time, y)
-    return float("nan") if y1 == y0 else 100.0 * max(0.0, float(np.max((values - y1) / (y1 - y0))))
+        return reductions.settling_time(t, values - y1, merit.band * np.abs(span))
+    return reductions.rise_time(t, (values - y0) / span)

@@ -10,7 +10,6 @@ import jax
 
 from mime.core.arguments import path as path_of
 from mime.core.arguments import texts
-from mime.core.problem import InputError
 from mime.core.upward import drawer
 from mime.running.graph import GraphManager
 from mime.running.progress import Progress
@@ -101,13 +100,7 @@ class Scenario:
         return {merit.field: merit.never for merit in named if merit.never is not None}
 
     def figures(self, trajectory: Trajectory) -> list[FigureOfMerit]:
-        """The figures of merit of a run of it."""
-        if trajectory.batch_size is not None:
-            raise InputError(
-                f"trajectory must be of one run, got a batch of {trajectory.batch_size}. "
-                "Take its arrays, (member, time): trajectory[node][field]",
-                place=("trajectory",),
-            )
+        """The figures of merit of a run of it; of a batch, each with an array over members."""
         changed = [words.partition("=")[0].strip() for words in self.overrides]
         merits = self.tables.figures_of_merit.values()
         return [evaluate(merit, trajectory, changed) for merit in merits]

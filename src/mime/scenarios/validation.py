@@ -29,6 +29,8 @@ def validated(
             wrong.add(place)
             if not told and not _misspelt(entry, place, model):
                 source.add((*at, *place), _words(entry, place, model))
+    if () in wrong:  # its keys do not go together
+        return None
     names = {place[0] for place in wrong}
     try:
         return model.model_validate({k: v for k, v in table.items() if k not in names})
@@ -100,6 +102,8 @@ def _words(entry: Any, place: Place, model: type[BaseModel]) -> str:
         return f"{PATTERNS[context['pattern']]}, got {shown(got)}"
     if kind == "too_short":
         return f"must have {context['min_length']} entries or more, got {shown(got)}"
+    if kind == "value_error":  # of a model that looks at all its keys
+        return f"{context['error']}, got {shown(got)}"
     if kind in _TYPES:
         return f"must be {_TYPES[kind]}, got {shown(got)}"
     return f"{entry['msg']}, got {shown(got)}"

@@ -146,7 +146,7 @@ class TuneFile:
 
 
 def load_tune(path: str | os.PathLike[str], *, allow_code: bool = False) -> TuneFile:
-    """Read and check a tuning's file and its scenario; a `ScenarioError` tells all that is wrong."""
+    """Read and check a tuning's file and its scenario; a `ScenarioError` tells what is wrong."""
     source = read_source(path_of("path", path))
     table = validated(TuneTable, source.data, source, ())
     source.stop_if_any()

@@ -11,6 +11,7 @@ then the factor at which an eigenvalue of A(g) leaves the unit circle, and there
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -57,7 +58,7 @@ class Margin:
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """Gains that act together on one signal: parameters, and which entry of those that are lists."""
+    """Gains that act together on one signal: parameters, and which entry where they are lists."""
 
     name: str
     addresses: tuple[str, ...]
@@ -216,7 +217,7 @@ def _by_factors(matrix: Callable[[float], np.ndarray]) -> tuple[float, float]:
     exponents = np.log10(_FACTORS)
     rising, falling = exponents[exponents >= 0], exponents[exponents <= 0][::-1]
     for path, is_up in ((rising, True), (falling, False)):
-        for a, b in zip(path, path[1:], strict=False):
+        for a, b in itertools.pairwise(path):
             if beyond(b) > 0:
                 edge = 20.0 * _root(beyond, a, b)
                 up, down = (edge, down) if is_up else (up, edge)

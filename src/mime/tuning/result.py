@@ -196,12 +196,7 @@ class Tuning(Mapping[str, GainRow]):
                 MarginRow(row["loop"], *(tuple(Margin(**m) for m in row[side]) for side in sides))
                 for row in data["margins"]
             )
-            data["traces"] = tuple(
-                Trace(
-                    t["field"], np.array(t["time_s"]), *(tuple(map(np.array, t[s])) for s in sides)
-                )
-                for t in data["traces"]
-            )
+            data["traces"] = tuple(_trace(entry) for entry in data["traces"])
             for name in ("plants", "parameters"):
                 data[name] = {address: np.array(value) for address, value in data[name].items()}
             data["starts"] = tuple(data["starts"])
@@ -210,6 +205,11 @@ class Tuning(Mapping[str, GainRow]):
             raise TuningError(
                 f"{file}: not a tuning that this version of MIME has saved"
             ) from error
+
+
+def _trace(entry: Any) -> Trace:
+    sides: Any = [tuple(map(np.array, entry[side])) for side in ("before", "after")]
+    return Trace(entry["field"], np.array(entry["time_s"]), *sides)
 
 
 def _plain(value: Any) -> Any:

@@ -79,7 +79,8 @@ def margin(members: Sequence["Margin"]) -> str:
         least = min(phases, key=lambda m: m.phase_deg)
         delay = min(m.delay_s for m in phases)
         words.append(
-            f"phase {least.phase_deg:.1f}° at {least.crossover_hz:.3g} Hz, delay {1e3 * delay:.3g} ms"
+            f"phase {least.phase_deg:.1f}° at {least.crossover_hz:.3g} Hz, "
+            f"delay {1e3 * delay:.3g} ms"
         )
     return ", ".join(words)
 

@@ -1,0 +1,83 @@
+"""The next experiment: a designed input beside a chirp and a step as long, within the same limits.
+
+The motor is that of the fits: 6 V and 3 A at most, 0.3 s at 1 kHz, noise of 0.5 rad/s and 50 mA,
+all of R, L, kt, J and b unknown, delays as well. The logs are matrix exponentials in NumPy with the
+noise of 20 seeds; each is fitted. An interval is half of the 95 % one, the mean over the seeds, and
+an error the root mean square over them; both are of the five parameters' geometric mean. The arms
+move for 6 s at 50 Hz; what is told is the torques' information on their base parameters.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness import Case, Figure
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+import mime
+from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
+
+SEEDS = 20
+VOLTS, SPEED, CURRENT = COLUMNS["volts"], COLUMNS["speed"], COLUMNS["current"]
+
+
+def cases(threads: int) -> Iterator[Case | Figure]:
+    """Foretold, then as fits find it."""
+    for name in ("design", "chirp", "step"):
+        yield Figure(f"motor, {name}: log det", lambda n=name: outlook(n).log_det, "")
+    for name in ("chirp", "step"):
+        for what, place in (("intervals", 0), ("errors", 1)):
+            title = f"motor, {what} of {SEEDS} fits: {name} over design"
+            yield Figure(title, lambda n=name, p=place: over_design(n, p), "times", 1.0, True)
+    yield Figure("motor, truth within its interval, design", coverage, "% of 100")
+    for robot in ("planar_arm_3link", "desktop_arm_6axis"):
+        for name in ("chirp", "step"):
+            title = f"{robot}, intervals foretold: {name} over design"
+            yield Figure(title, lambda r=robot, n=name: motion(r).narrower(n), "times", 1.0, True)
+
+
+@cache
+def planned() -> mime.Design:
+    sensors = {SPEED: NOISE[0], CURRENT: NOISE[1]}
+    options: dict[str, Any] = {"duration": 0.3, "period": PERIOD, "limits": {CURRENT: 3.0}}
+    return mime.design(bench(1.0), {VOLTS: 6.0}, sensors, UNKNOWNS, **options)
+
+
+@cache
+def motion(robot: str) -> mime.MotionDesign:
+    tree = mime.parse_robot(mime.model_path(robot))
+    return mime.design_motion(tree, duration=6.0, period=0.02, noise=0.1)
+
+
+def outlook(name: str) -> Any:
+    return planned().outlook if name == "design" else planned().others[name]
+
+
+@cache
+def fitted(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Half intervals and errors (seeds, parameters), as parts."""
+    found = [_fitted(planned().time_s, outlook(name).inputs[VOLTS], seed) for seed in range(SEEDS)]
+    return np.array([half for half, _ in found]), np.array([error for _, error in found])
+
+
+def _fitted(time: np.ndarray, volts: np.ndarray, seed: int) -> tuple[Any, Any]:
+    late = sampled(*motor_matrices(**TRUE), volts, time, time, 0.5 * PERIOD)
+    readings = late + NOISE * np.random.default_rng(seed).normal(size=late.shape)
+    log = {"time": time, "volts": volts, "speed": readings[:, 0], "current": readings[:, 1]}
+    fit = mime.fit(bench(1.0), log, COLUMNS, UNKNOWNS, starts=1, progress=False)
+    half = [0.5 * np.log(fit[name].high / fit[name].low) for name in UNKNOWNS]
+    return half, np.log([fit[n].value / v for n, v in zip(UNKNOWNS, TRUE.values(), strict=True)])
+
+
+def over_design(name: str, place: int) -> float:
+    """The geometric mean over the parameters."""
+    sizes = [np.sqrt(np.mean(np.square(fitted(n)[place]), axis=0)) for n in (name, "design")]
+    return float(np.exp(np.mean(np.log(sizes[0] / sizes[1]))))
+
+
+def coverage() -> float:
+    half, error = fitted("design")
+    return float(100 * np.mean(np.abs(error) <= half))

@@ -1,0 +1,266 @@
+"""A `Fit` of an arm by its inverse dynamics: rank, base parameters, and bodies that exist."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime.core.problem import InputError
+from mime.fitting.base_parameters import all_combinations
+from mime.fitting.channel import Channel
+from mime.fitting.coordinates import coordinates
+from mime.fitting.explanation import checks
+from mime.fitting.inverse_dynamics import (
+    Found,
+    Rows,
+    TorqueModel,
+    linearised,
+    settled_motion,
+    solve,
+)
+from mime.fitting.log import Log, LogError
+from mime.fitting.model import Model
+from mime.fitting.parameters import KINDS, Told, kept, told
+from mime.fitting.profile import linear_interval
+from mime.fitting.rank import Kind, Rank, rank_of
+from mime.fitting.result import Fit
+from mime.fitting.solve import given_noise, prior_of
+from mime.fitting.torques import Run, arm_of, read_run
+from mime.fitting.unknown import Coordinate
+from mime.running.progress import Progress, progress_bar
+from mime.running.simulation import Simulation
+
+_FAR = 7.0
+"""Torques so many times larger, or smaller, than the model's are in another unit."""
+_ROUNDS = 25
+_PROJECTION = 500
+_ENOUGH = 1e-3
+"""Of chi²: a step that gains less changes nothing that a log could tell."""
+
+
+def fit_torques(
+    simulation: Simulation,
+    double: Simulation,
+    logs: Sequence[Log],
+    columns: Mapping[str, str | Channel],
+    unknowns: Any,
+    progress: Progress,
+) -> Fit:
+    """What `fit` does with by="inverse_dynamics"."""
+    runs = [read_run(double, log, columns) for log in logs if not log.held_out]
+    held = [read_run(double, log, columns) for log in logs if log.held_out]
+    arm = arm_of(double, logs[0].columns or columns).name
+    looked_for = coordinates(double, unknowns, [run.experiment for run in runs])
+    _refuse_others(arm, looked_for)
+    shown = _linear(looked_for, told(double, looked_for, _starts(looked_for)))
+    model = TorqueModel(double, arm, shown)
+    record = Model(double, tuple(run.experiment for run in runs), looked_for, 1)
+    _refuse_other_units(model, runs)
+    with progress_bar(_ROUNDS, 0, progress) as tell:
+        found = solve(model, runs, given_noise(record), _stds(looked_for), tell)
+    return _result(simulation, model, record, found, held, looked_for)
+
+
+def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
+    return np.array([c.z(c.start) for c in looked_for])
+
+
+def _refuse_others(arm: str, looked_for: Sequence[Coordinate]) -> None:
+    for c in looked_for:
+        if c.kind in KINDS and c.key[0].partition(".")[0] != arm:
+            raise InputError(
+                f"unknowns: {c.name} is none of {arm!r}, and by='inverse_dynamics' knows no other "
+                "node. Fit it by='simulation'",
+                place=("unknowns", c.key[0]),
+            )
+
+
+def _linear(looked_for: Sequence[Coordinate], shown: Told) -> Told:
+    """The same with every parameter in units of half its start: torques are linear in most."""
+    found = tuple(
+        dataclasses.replace(c, is_log=False, scale=0.5 * c.start) if c.is_log else c
+        for c in shown.coordinates
+    )
+
+    def of(z: Any) -> Any:
+        u = shown.of(z)
+        values = [
+            old.value(u[j]) / new.scale if old.is_log else u[j]
+            for j, (old, new) in enumerate(zip(shown.coordinates, found, strict=True))
+        ]
+        return jnp.stack(values)
+
+    return Told(found, np.asarray(of(jnp.asarray(_starts(looked_for)))), of)
+
+
+def _stds(looked_for: Sequence[Coordinate]) -> np.ndarray:
+    """Of what is told, where something was known beforehand; bodies keep theirs for their factors.
+
+    A relative std of a logarithm is twice that of a value in units of half its start.
+    """
+    return np.array(
+        [
+            np.inf
+            if c.std_of_z is None or c.kind == "body"
+            else c.std_of_z * (2.0 if c.is_log else 1.0)
+            for c in looked_for
+        ]
+    )
+
+
+def _result(
+    simulation: Simulation,
+    model: TorqueModel,
+    record: Model,
+    found: Found,
+    held: Sequence[Run],
+    looked_for: tuple[Coordinate, ...],
+) -> Fit:
+    from scipy.stats import t as student
+
+    from mime.fitting.fit import _covariance, _estimate, _outliers, _traces
+
+    shown = dataclasses.replace(model.shown, z=found.u)
+    count = sum(len(part.left) for run in found.rows for part in run)
+    quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
+    late = np.array([c.kind == "delay" for c in shown.coordinates])
+    ends = np.array([(c.low / c.scale, c.high / c.scale) for c in shown.coordinates]).T
+    at_bound = late & ((found.u <= ends[0]) | (found.u >= ends[1]))
+    square = np.zeros((len(found.u),) * 2)
+    square[: len(found.R)] = found.R
+    rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
+    together = all_combinations(model.simulation, shown, rank)
+    in_one = {name for c in together for name in c.unknowns}
+    kinds: list[Kind] = [
+        "unknown" if kind == "combination" and c.name not in in_one else kind
+        for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
+    ]
+    estimates = tuple(
+        _estimate(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
+        for j, c in enumerate(shown.coordinates)
+    )
+    z, price = _existing(looked_for, shown, found.R)
+    said = given_noise(record)
+    names = [c.name for c in shown.coordinates]
+    units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
+    residuals = _by_field(record, found.rows)
+    with_delay = [c.key[0] for c in shown.coordinates if c.kind == "delay"]
+    sure = {field: field in said for field in record.fields}
+    held_checks: tuple[Any, ...] = ()
+    held_traces: tuple[Any, ...] = ()
+    if held:
+        test = Model(model.simulation, tuple(run.experiment for run in held), (), 1)
+        fields = [field for field in test.fields if field not in found.noise]
+        if fields:
+            raise InputError(f"logs: a held-out log has {fields}, and no fitted log has")
+        u = np.asarray(shown.of(jnp.asarray(z)))
+        left = _by_field(test, settled_motion(model, held, u, found.noise))
+        held_checks = tuple(checks(test, left, found.noise, True, with_delay))
+        held_traces = _traces(test, left, True)
+    return Fit(
+        estimates=estimates,
+        combinations=tuple(together),
+        trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
+        rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
+        noise={field: (found.noise[field], units[field]) for field in record.fields},
+        checks=tuple(checks(record, residuals, found.noise, sure, with_delay)),
+        held_out=held_checks,
+        covariance=_covariance(shown.coordinates, found.u, rank, kinds),
+        rows=count,
+        simulations=found.rounds,
+        starts=(1, 1),
+        timestep=max(e.period_s for e in record.experiments),
+        step_error=0.0,
+        kept=kept(model.simulation, looked_for, z),
+        outliers=_outliers(record, residuals, found.noise),
+        traces=(*_traces(record, residuals, False), *held_traces),
+        model=simulation,
+        how=_how(found, price, rank, shown),
+    )
+
+
+def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.ndarray]:
+    parts: dict[str, list[np.ndarray]] = {field: [] for field in record.fields}
+    for run in rows:
+        for part in run:
+            parts[part.field].append(part.left)
+    return {field: np.concatenate(found) for field, found in parts.items()}
+
+
+def _existing(
+    looked_for: Sequence[Coordinate], shown: Told, R: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The bodies that exist nearest to what was found, and what that costs.
+
+    minimise |R (u(z) - u)|² + |(z - z_0) / width|²
+
+    In the metric of the log itself, so that what is known stays; along the rest the prior is kept.
+    """
+    prior = prior_of(Model(None, (), tuple(looked_for), 1))  # type: ignore[arg-type]
+    target = jnp.asarray(shown.z)
+
+    @jax.jit
+    def linear(z: Any) -> Any:
+        return shown.of(z) - target, jax.jacfwd(shown.of)(z)
+
+    def at(z: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        off, slope = (R @ np.asarray(part) for part in linear(z))
+        away = (z - prior.centre) / prior.width
+        g = slope.T @ off + away / prior.width
+        return float(off @ off + away @ away), g, slope.T @ slope + np.diag(prior.width**-2.0)
+
+    z, damping = prior.centre, 1e-3
+    cost, g, H = at(z)
+    for _ in range(_PROJECTION):
+        step = np.linalg.solve(H + damping * np.diag(np.diag(H)), -g)
+        ahead = np.clip(z + np.clip(step, -2.0, 2.0), prior.low, prior.high)
+        there = at(ahead)
+        gain = cost - there[0]
+        if gain > 0:
+            z, (cost, g, H) = ahead, there
+        damping = max(damping * (0.2 if gain > 0 else 8.0), 1e-12)
+        if 0 < gain < _ENOUGH or damping > 1e12:
+            break
+    off = R @ (np.asarray(shown.of(jnp.asarray(z))) - shown.z)
+    return z, float(off @ off)
+
+
+def _how(found: Found, price: float, rank: Rank, shown: Told) -> str:
+    from scipy.stats import chi2
+
+    run = found.runs[0]
+    angles = max(float(run.motion.noise.max()) for run in found.runs)
+    count = sum(c.kind in KINDS for c in shown.coordinates)
+    felt = rank.felt([c.kind in KINDS for c in shown.coordinates])
+    words = (
+        f"by inverse dynamics: the torques feel {felt} combinations of the {count} parameters; the "
+        f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
+        f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
+    )
+    if price > chi2.ppf(0.999, max(rank.count, 1)):
+        words += (
+            f"\nno bodies that exist have these base parameters (chi² {price:.0f} of "
+            f"{rank.count}): something moves that the model does not have, or friction is another"
+        )
+    return words
+
+
+def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
+    gained = {c.key[0] for c in model.shown.coordinates if c.kind == "gain"}
+    for run in runs:
+        rows = linearised(model, run, model.shown.z)
+        for sensor, part in zip(run.experiment.sensors, rows, strict=True):
+            size = float(np.sqrt(np.mean(np.square(sensor.measured + part.left))))
+            ratio = float(np.sqrt(np.mean(sensor.measured**2))) / size if size > 0 else 1.0
+            if sensor.field not in gained and not 1 / _FAR < ratio < _FAR:
+                unit = sensor.place.channel.unit or sensor.place.spec.unit
+                raise LogError(
+                    run.experiment.file,
+                    f"is {ratio:.3g} times what the model gives for {sensor.field} at the start "
+                    f"values: another unit than {unit}? "
+                    "Else give start values that are nearer, or Channel(..., gain=True)",
+                    column=sensor.column,
+                )

@@ -1,0 +1,334 @@
+"""Parameters of an arm from joint angles and torques: `mime.fit(..., by="inverse_dynamics")`.
+
+    minimise over theta and the motion c   sum |tau(c, theta) - tau_measured|² / sigma_tau²
+                                         + sum |q(c) - q_measured|² / sigma_q²
+
+An arm that is controlled cannot be simulated from its torques: any error drifts away. Its motion is
+measured, though, and torques are linear in the moments of bodies, in friction and in armatures.
+Accelerations are the second derivative of a spline through the encoders, and their errors are no
+small matter; so the motion is an unknown of the fit as well. Its part of the normal equations is
+banded, and is eliminated:
+
+    F = Yᵀ Y - Yᵀ G (Gᵀ G + Bᵀ B)⁻¹ Gᵀ Y       Y = ∂tau/∂theta, G = ∂tau/∂c, B = ∂q/∂c, whitened
+"""
+
+import dataclasses
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mime.fitting.motion import DEGREE
+from mime.fitting.parameters import Told, assembled
+from mime.fitting.torques import Run, joint_of
+from mime.nodes.actuation.robot_arm.inverse import commanded_torques
+from mime.running.simulation import Simulation
+
+_ROUNDS = 25
+_SETTLED = 1e-3
+"""A round has arrived when it moves nothing by more than this part of its standard deviation."""
+_ZERO = 1e-9
+"""Singular values of Y below this part of the largest are rounding: the null space is exact."""
+_PROBES = 8
+_PIECE = 256
+"""Rows that are evaluated at once."""
+_KEPT = 8
+"""Compiled programs that are kept for the next fit of the same model."""
+_NEAR = DEGREE + 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TorqueModel:
+    """Torques of an arm as a function of what is told, u, and of its motion."""
+
+    simulation: Simulation
+    arm: str
+    shown: Told
+    """All coordinates are linear: value / scale."""
+
+    @property
+    def columns(self) -> dict[tuple[str, str], int]:
+        """Where a sensor's delay, offset and gain are among the coordinates."""
+        return {(c.kind, c.key[0]): j for j, c in enumerate(self.shown.coordinates)}
+
+    def torques(self, u: Any, motion: Any) -> Any:
+        """tau (rows, n) of q, q̇, q̈ (rows, 3, n)."""
+
+        def of_row(u: Any, row: Any) -> Any:
+            values = [c.value(u[j]) for j, c in enumerate(self.shown.coordinates)]
+            parameters = assembled(self.simulation, self.shown.coordinates, values)
+            node: Any = self.simulation.with_parameters(parameters).nodes[self.arm]
+            return commanded_torques(node, row[0], row[1], row[2])
+
+        return jax.vmap(of_row, in_axes=(None, 0))(u, motion)
+
+    @cached_property
+    def program(self) -> Callable[..., Any]:
+        """Torques (rows, n), and their slopes (unknowns, rows, n) and (3 n, rows, n); compiled.
+
+        One direction after the other, forwards: half of the program that goes backwards.
+        """
+        leaves, structure = jax.tree.flatten(self.simulation)
+        numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
+        unknowns = tuple((c.kind, c.scale, c.key) for c in self.shown.coordinates)
+        key = structure, numbers, self.arm, unknowns
+        if key not in _programs:
+            _programs[key] = jax.jit(self._slopes)
+            while len(_programs) > _KEPT:
+                _programs.pop(next(iter(_programs)))
+        return _programs[key]
+
+    def _slopes(self, u: Any, motion: Any) -> Any:
+        count, shape = len(u), motion.shape[1:]
+
+        def along(direction: Any) -> Any:
+            dq = jnp.broadcast_to(direction[count:].reshape(shape), motion.shape)
+            return jax.jvp(self.torques, (u, motion), (direction[:count], dq))[1]
+
+        slopes = jax.lax.map(along, jnp.eye(count + shape[0] * shape[1]))
+        return self.torques(u, motion), slopes[:count], slopes[count:]
+
+    def rows(self, u: np.ndarray, motion: np.ndarray, joint: int) -> tuple[np.ndarray, ...]:
+        """tau_j (rows,) with its slopes by u (rows, unknowns) and by the motion (rows, 3, n).
+
+        In pieces of one length, so that one program is for all logs.
+        """
+        count = len(motion)
+        padded = np.concatenate([motion, np.repeat(motion[-1:], -count % _PIECE, axis=0)])
+        found = []
+        for at in range(0, len(padded), _PIECE):
+            tau, Y, G = self.program(u, padded[at : at + _PIECE])
+            found.append([np.asarray(part[..., joint]) for part in (tau, Y, G)])
+        tau = np.concatenate([part[0] for part in found])[:count]
+        Y = np.concatenate([part[1] for part in found], axis=1)[:, :count].T
+        G = np.concatenate([part[2] for part in found], axis=1)[:, :count].T
+        return tau, np.array(Y), G.reshape(count, *motion.shape[1:])
+
+
+_programs: dict[Hashable, Callable[..., Any]] = {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows of one torque sensor in one run, linearised."""
+
+    field: str
+    left: np.ndarray
+    """Reading less what was measured."""
+    Y: np.ndarray
+    """(rows, unknowns)"""
+    first: np.ndarray
+    """The first coefficient of the motion that a row depends on."""
+    G: np.ndarray
+    """(rows, 6 joints): by the six coefficients of every joint from there on."""
+
+
+def linearised(model: TorqueModel, run: Run, u: Any) -> list[Rows]:
+    """All torque sensors of a run, at u and at the run's motion."""
+    found, columns = [], model.columns
+    coordinates = model.shown.coordinates
+    for sensor in run.experiment.sensors:
+        at = {kind: columns.get((kind, sensor.field)) for kind in ("delay", "offset", "gain")}
+        amount = {k: float(coordinates[j].value(u[j])) for k, j in at.items() if j is not None}
+        time = sensor.positions * run.experiment.period_s - amount.get("delay", 0.0)
+        first, basis = run.motion.basis(time)
+        motion = run.motion.at(time)
+        tau, Y, slope = model.rows(u, motion[:, :3], joint_of(sensor.place))
+        gain = amount.get("gain", 1.0)
+        G = gain * np.einsum("tdj,tdk->tkj", slope, basis[:, :3])
+        Y *= gain
+        if (j := at["delay"]) is not None:
+            Y[:, j] = -gain * np.einsum("tdj,tdj->t", slope, motion[:, 1:]) * coordinates[j].scale
+        if (j := at["offset"]) is not None:
+            Y[:, j] = coordinates[j].scale
+        if (j := at["gain"]) is not None:
+            Y[:, j] = tau * coordinates[j].scale
+        left = gain * tau + amount.get("offset", 0.0) - sensor.measured
+        found.append(Rows(sensor.field, left, Y, first, G.reshape(len(time), -1)))
+    return found
+
+
+class Normal:
+    """The normal equations of one run in its motion and the unknowns, the motion eliminated."""
+
+    def __init__(self, run: Run, rows: Sequence[Rows], noise: Mapping[str, float], count: int):
+        from scipy.linalg import cholesky_banded
+
+        n = run.angles.shape[1]
+        size, width = run.motion.count * n, _NEAR * n
+        self.band, self.across = np.zeros((width, size)), np.zeros((size, count))
+        self.slope_c, self.slope_u, self.direct = np.zeros(size), np.zeros(count), 0.0
+        weight = run.motion.noise**-2.0
+        first, basis = run.motion.basis(run.time_s)
+        off = run.motion.at(run.time_s)[:, 0] - run.angles
+        for f in np.unique(first):
+            B, near = basis[first == f, 0], slice(f * n, f * n + width)
+            self._add(f * n, np.kron(B.T @ B, np.diag(weight)))
+            self.slope_c[near] += ((B.T @ off[first == f]) * weight).ravel()
+        for part in rows:
+            w = noise[part.field] ** -2.0
+            self.direct = self.direct + w * part.Y.T @ part.Y
+            self.slope_u += w * part.Y.T @ part.left
+            for f in np.unique(part.first):
+                G, here = part.G[part.first == f], part.first == f
+                near = slice(f * n, f * n + width)
+                self._add(f * n, w * G.T @ G)
+                self.across[near] += w * G.T @ part.Y[here]
+                self.slope_c[near] += w * G.T @ part.left[here]
+        # A coefficient that nothing measures (rows are missing there) stays where it is.
+        self.band[0] += 1e-12 * self.band[0].max()
+        self.factor = cholesky_banded(self.band, lower=True)
+        self.solved = self.solve(self.across)
+        self.information = self.direct - self.across.T @ self.solved
+        self.slope = self.slope_u - self.solved.T @ self.slope_c
+
+    def _add(self, at: int, block: np.ndarray) -> None:
+        for d in range(len(block)):
+            self.band[d, at : at + len(block) - d] += np.diagonal(block, -d)
+
+    def solve(self, right: np.ndarray) -> Any:
+        """(Gᵀ G + Bᵀ B)⁻¹ right"""
+        from scipy.linalg import cho_solve_banded
+
+        return cho_solve_banded((self.factor, True), right)
+
+    def motion_step(self, step: np.ndarray) -> np.ndarray:
+        """What the motion changes by, when the unknowns change by `step`."""
+        return -np.asarray(self.solve(self.slope_c)) - self.solved @ step
+
+    def share(self, part: Rows, weight: float, back: np.ndarray, random: Any) -> float:
+        """tr(J_s A⁻¹ J_sᵀ) / sigma_s²: how many unknowns a sensor's rows have fitted, by probes.
+
+        A⁻¹ of motion and unknowns together, from its Schur complement's inverse `back`.
+        """
+        n = self.band.shape[0] // _NEAR
+        near = part.first[:, None] * n + np.arange(self.band.shape[0])
+        total = 0.0
+        for _ in range(_PROBES):
+            v = random.choice([-1.0, 1.0], len(part.left))
+            right = np.zeros(self.band.shape[1])
+            np.add.at(right, near, part.G * v[:, None])
+            x = np.asarray(self.solve(right))
+            y = back @ (part.Y.T @ v - self.across.T @ x)
+            x = x - self.solved @ y
+            total += weight * float(v @ (np.sum(part.G * x[near], axis=1) + part.Y @ y))
+        return total / _PROBES
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """The minimum: u, the motions, the noise, and the information on u as R with Rᵀ R = F."""
+
+    u: np.ndarray
+    runs: list[Run]
+    rows: list[list[Rows]]
+    noise: dict[str, float]
+    R: np.ndarray
+    rounds: int
+
+
+def solve(
+    model: TorqueModel,
+    runs: Sequence[Run],
+    given: Mapping[str, float],
+    stds: np.ndarray,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Found:
+    """Gauss-Newton on the unknowns and on all motions, with the noise that follows.
+
+    given    sigma of the sensors whose noise is known
+    stds     what is known of u beforehand: its standard deviation, infinite where nothing is
+    """
+    random = np.random.default_rng(0)
+    u, start, runs = model.shown.z.copy(), model.shown.z, list(runs)
+    rows = [linearised(model, run, u) for run in runs]
+    noise = _first_noise(rows, runs) | dict(given)
+    late = [c.kind == "delay" for c in model.shown.coordinates]
+    ends = [(c.low / c.scale, c.high / c.scale) for c in model.shown.coordinates]
+    low = np.where(late, [end[0] for end in ends], -np.inf)
+    high = np.where(late, [end[1] for end in ends], np.inf)
+    prior = np.where(np.isfinite(stds), 1.0 / stds, 0.0)
+    R, count = np.zeros((0, len(u))), 0
+    for count in range(1, _ROUNDS + 1):
+        V = _row_space(rows, noise, prior)
+        parts = [Normal(r, f, noise, len(u)) for r, f in zip(runs, rows, strict=True)]
+        F = sum((p.information for p in parts), np.diag(prior**2))
+        slope = sum((p.slope for p in parts), prior**2 * (u - start))
+        R = np.linalg.cholesky(V.T @ F @ V).T
+        step = -V @ np.linalg.solve(R.T @ R, V.T @ slope)
+        u = np.clip(u + step, low, high)
+        runs = [
+            run.with_coefficients(
+                run.motion.coefficients
+                + part.motion_step(step).reshape(run.motion.coefficients.shape)
+            )
+            for run, part in zip(runs, parts, strict=True)
+        ]
+        back = V @ np.linalg.inv(R.T @ R) @ V.T
+        rows = [linearised(model, run, u) for run in runs]
+        before, noise = noise, _noise(rows, parts, noise, back, random) | dict(given)
+        tell(count)
+        quiet = all(abs(noise[f] / before[f] - 1) < _SETTLED for f in noise)
+        if quiet and np.linalg.norm(R @ V.T @ step) < _SETTLED * np.sqrt(len(R) + 1):
+            break
+    return Found(u, runs, rows, noise, R @ V.T, count)
+
+
+def _row_space(
+    rows: Sequence[Sequence[Rows]], noise: Mapping[str, float], prior: np.ndarray
+) -> np.ndarray:
+    """V (unknowns, rank): all directions of u that any reading feels, by singular values of Y.
+
+    Not of F, whose rounding is the square root of this one's.
+    """
+    Y = [part.Y / noise[part.field] for run in rows for part in run]
+    triangle: Any = np.linalg.qr(np.concatenate([*Y, np.diag(prior)]), mode="r")
+    _, s, Vt = np.linalg.svd(triangle)
+    return np.asarray(Vt[: int(np.count_nonzero(s > _ZERO * s.max(initial=0.0)))].T)
+
+
+def _first_noise(rows: Sequence[Sequence[Rows]], runs: Sequence[Run]) -> dict[str, float]:
+    """A tenth of the signal, until something is fitted: all sensors begin with the same say."""
+    squares: dict[str, list[float]] = {}
+    for run in runs:
+        for sensor in run.experiment.sensors:
+            squares.setdefault(sensor.field, []).append(float(np.var(sensor.measured)))
+    return {field: 0.1 * float(np.sqrt(np.mean(found))) for field, found in squares.items()}
+
+
+def _noise(
+    rows: Sequence[Sequence[Rows]],
+    parts: Sequence[Normal],
+    noise: Mapping[str, float],
+    back: np.ndarray,
+    random: Any,
+) -> dict[str, float]:
+    """sigma_s² = |r_s|² / (n_s - p_s), p_s the share of motion and unknowns that s has fitted."""
+    squares: dict[str, float] = {}
+    free: dict[str, float] = {}
+    for run, part in zip(rows, parts, strict=True):
+        for of in run:
+            weight = noise[of.field] ** -2.0
+            share = part.share(of, weight, back, random)
+            squares[of.field] = squares.get(of.field, 0.0) + float(of.left @ of.left)
+            free[of.field] = free.get(of.field, 0.0) + max(len(of.left) - share, 1.0)
+    return {f: max(float(np.sqrt(squares[f] / free[f])), 1e-9 * noise[f], 1e-12) for f in squares}
+
+
+def settled_motion(
+    model: TorqueModel, runs: Sequence[Run], u: np.ndarray, noise: Mapping[str, float]
+) -> list[list[Rows]]:
+    """Other runs with u held: only their motions are looked for."""
+    found = []
+    for run in runs:
+        rows = linearised(model, run, u)
+        for _ in range(3):
+            part = Normal(run, rows, noise, len(u))
+            c = run.motion.coefficients
+            run = run.with_coefficients(c + part.motion_step(np.zeros(len(u))).reshape(c.shape))
+            rows = linearised(model, run, u)
+        found.append(rows)
+    return found

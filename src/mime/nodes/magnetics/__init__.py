@@ -1,0 +1,1 @@
+"""Magnets, their fields, and bodies in them."""

@@ -1,0 +1,12 @@
+"""Studies: many members of a graph, each with an address, kept in a store, none computed twice.
+
+    axes, space     what varies: from lists, grids, draws and fits to a table of members
+    study, file     a graph, its members and what is kept of each; `study.toml`
+    experiment      columns of parameters to figures and fields, by `run_batch`
+    address         what a member's result depends on, as a digest
+    store           a Zarr store: a region for each chunk, and a mark when it is done
+    sweep, cluster  the chunks that are missing, on this machine or on a cluster of Dask's
+    result          all of it as one xarray dataset
+
+An evaluation, whoever asks for it, is a member of the store.
+"""

@@ -1,0 +1,261 @@
+"""From columns of parameters to what is kept of each member, by `run_batch`.
+
+The time axis lives only here, in the memory of one chunk of members: figures of merit are taken
+from it as those of a run are, a few members at a time, so that they are read from the processor's
+cache, on as many threads as there are cores.
+"""
+
+import dataclasses
+import os
+import platform
+import warnings
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jaxlib.version
+import numpy as np
+
+import mime
+from mime.core.problem import InputError
+from mime.core.signals import Inputs
+from mime.running.batch import DivergenceWarning
+from mime.running.checkpoint import fingerprint
+from mime.running.identity import digest
+from mime.running.precision import precision_of
+from mime.running.recording import labels, sample_bytes, sample_times
+from mime.running.simulation import Simulation
+from mime.running.trajectory import Divergence, Trajectory
+from mime.running.variants import Variants
+from mime.scenarios.fields import split_field
+from mime.scenarios.merits import Comparison, Merit, evaluate
+
+_CHUNK_BYTES = 2**27
+"""Of recorded samples in memory. More members a chunk gain less than a tenth."""
+_MOST_IN_CHUNK = 2**14
+_BLOCK_BYTES = 2**20
+"""Of one field, whose figures are taken at once: it stays in the cache."""
+
+Road = Literal["parameter", "initial", "input", "seed"]
+
+
+class Lane(NamedTuple):
+    """How a column reaches the members of a batch: as which argument of `run_batch`."""
+
+    road: Road
+    node: str
+    field: str
+
+
+class Kept(NamedTuple):
+    """What is kept of some members."""
+
+    arrays: dict[str, np.ndarray]
+    """By name, member axis first: a number for each figure, samples for each field."""
+    diverged: dict[int, Divergence]
+
+
+class Variable(NamedTuple):
+    """One thing that is kept: a figure, or a field over time."""
+
+    name: str
+    shape: tuple[int, ...]
+    """Of one member."""
+    dtype: np.dtype
+    unit: str
+    description: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """A graph, its inputs, how long it runs, and what is kept; all but what varies."""
+
+    simulation: Simulation
+    steps: int
+    inputs: Inputs
+    initial_state: Mapping[str, Mapping[str, Any]]
+    every: int
+    """Steps from one sample to the next, for figures."""
+    merits: tuple[Merit, ...]
+    fields: tuple[str, ...]
+    """Fields that are kept over time."""
+    keep_every: int
+    """Steps from one kept sample to the next; a multiple of `every`."""
+    lanes: Mapping[str, Lane]
+    """What varies inside a batch, by name."""
+
+    @property
+    def record(self) -> list[str]:
+        """The fields that figures and kept samples need, whole."""
+        names = [merit.field for merit in self.merits]
+        names += [m.reference for m in self.merits if isinstance(m, Comparison)]
+        parts = [split_field(name)[:2] for name in (*names, *self.fields)]
+        return list(dict.fromkeys(".".join(part) for part in parts))
+
+    def chunk_members(self, most: int) -> int:
+        """How many of `most` members make a chunk: those whose samples take 128 MB, and a whole
+        number of vector registers.
+        """
+        simulation = self.simulation
+        selection = simulation.select(self.record)
+        size = sample_bytes(simulation.nodes, selection) * (self.steps // self.every)
+        room = min(_CHUNK_BYTES // max(size, 1), _MOST_IN_CHUNK, 2 ** (most - 1).bit_length())
+        return max(room // 64 * 64, min(max(room, 1), 64))
+
+    def variables(self) -> list[Variable]:
+        """What is kept of a member, in order."""
+        simulation = self.simulation
+        units, descriptions = labels(simulation.nodes, simulation.select(self.record))
+        found = []
+        for merit in self.merits:
+            node, field, _ = split_field(merit.field)
+            unit = merit.unit or merit.own_unit(units[node][field])
+            found.append(
+                Variable(merit.name, (), np.dtype(float), unit, f"{merit.kind} of {merit.field}")
+            )
+        for name, shape, kind in self._samples():
+            node, field, _ = split_field(name)
+            about = units[node][field], descriptions[node][field]
+            found.append(Variable(name, (len(self.times), *shape), kind, *about))
+        return found
+
+    def _samples(self) -> Iterator[tuple[str, tuple[int, ...], np.dtype]]:
+        """Name, shape and type of a sample of each kept field."""
+        simulation = self.simulation
+        with precision_of(simulation):
+            state = simulation.init_state(self.initial_state)
+
+            def first(state: Any) -> Any:
+                return simulation.rollout(state, self.inputs, 1, record=list(self.fields))[1]
+
+            shapes = jax.eval_shape(first, state) if self.fields else {}
+        for name in self.fields:
+            node, field, _ = split_field(name)
+            one = shapes[node][field]
+            yield name, one.shape[1:], np.dtype(one.dtype)
+
+    @property
+    def times(self) -> np.ndarray:
+        """Seconds of the kept samples."""
+        count = self.steps // self.keep_every
+        return sample_times(0, self.keep_every, count, self.simulation.timestep)
+
+    def run(self, columns: Mapping[str, np.ndarray], threads: int | None = None) -> Kept:
+        """Run some members, a row of the columns each, and keep what is wanted of them."""
+        size = len(next(iter(columns.values()))) if columns else 1
+        given = self._arguments(columns)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)  # members are named in the result
+            batch = self.simulation.run_batch(
+                steps=self.steps,
+                record=self.record,
+                every=self.every,
+                batch_size=size,
+                progress=False,
+                threads=threads,
+                **given,
+            )
+        arrays = _figures(self.merits, batch, threads)
+        stride = self.keep_every // self.every
+        for name in self.fields:
+            node, field, _ = split_field(name)
+            samples = batch[node][field][:, stride - 1 :: stride]
+            arrays[name] = np.ascontiguousarray(samples)
+            for member in batch.diverged:
+                arrays[name][member] = np.nan
+        return Kept(arrays, dict(batch.diverged))
+
+    def check(self, columns: Mapping[str, np.ndarray]) -> None:
+        """Refuse values that no member can have, before the first one runs."""
+        given = self._arguments(columns)
+        size = len(next(iter(columns.values()))) if columns else 1
+        with precision_of(self.simulation):
+            named = given["parameters"], given["initial_state"], given["inputs"]
+            Variants(self.simulation, self.steps, *named, size)
+
+    def _arguments(self, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        """The columns as `run_batch` takes them."""
+        parameters: dict[str, Any] = {}
+        initial = {node: dict(fields) for node, fields in self.initial_state.items()}
+        inputs = {node: dict(fields) for node, fields in self.inputs.items()}
+        for name, column in columns.items():
+            road, node, field = self.lanes[name]
+            if road == "parameter":
+                parameters[f"{node}.{field}"] = column
+            elif road == "seed":
+                initial.setdefault(node, {})["key"] = _keys(name, column)
+            else:
+                side = initial if road == "initial" else inputs
+                side.setdefault(node, {})[field] = column
+        return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def print(self) -> str:
+        """A digest of all that decides a member's result, but what varies."""
+        simulation = self.simulation
+        with precision_of(simulation):
+            parts = fingerprint(
+                simulation,
+                simulation.init_state(self.initial_state),
+                simulation.signals(self.inputs, self.steps),
+                simulation.select(self.record),
+                self.every,
+            )
+        for part, words in parts.items():
+            if words.startswith("calls Python"):
+                raise InputError(
+                    f"the {part} {words}: nobody can tell what that computes, so its members have "
+                    "no address. Write it with jax.numpy"
+                )
+        kept = [merit.model_dump_json() for merit in self.merits]
+        lanes = sorted(f"{name} {tuple(lane)}" for name, lane in self.lanes.items())
+        rest = repr((self.steps, kept, self.fields, self.keep_every, lanes))
+        return digest(*parts.values(), rest, str(simulation.backend.native), repr(versions()))
+
+
+def versions() -> dict[str, str]:
+    """Of all that decides the last bit of a result."""
+    return {
+        "mime": mime.__version__,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.version.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+    }
+
+
+def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
+    """(member, 2) words: the keys that a node makes of such seeds."""
+    whole = np.asarray(seeds, dtype=np.int64)
+    if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
+        raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
+    return np.stack([np.zeros_like(whole), whole], axis=1).astype(np.uint32)
+
+
+def _figures(
+    merits: tuple[Merit, ...], batch: Trajectory, threads: int | None
+) -> dict[str, np.ndarray]:
+    """All figures of all members; the same bits for any block and any number of threads."""
+    if not merits:
+        return {}
+    size, samples = batch.batch_size or 1, max(len(batch.time), 1)
+    rows = max(_BLOCK_BYTES // (8 * samples), 1)
+
+    def of_block(first: int) -> list[np.ndarray]:
+        part = slice(first, first + rows)
+        fields = {
+            node: {field: values[part] for field, values in given.items()}
+            for node, given in batch.fields.items()
+        }
+        inside = {
+            member - first: where
+            for member, where in batch.diverged.items()
+            if first <= member < first + rows
+        }
+        count = min(rows, size - first)
+        block = dataclasses.replace(batch, fields=fields, diverged=inside, batch_size=count)
+        return [evaluate(merit, block).value for merit in merits]
+
+    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        blocks = list(pool.map(of_block, range(0, size, rows)))
+    return {merit.name: np.concatenate([b[i] for b in blocks]) for i, merit in enumerate(merits)}

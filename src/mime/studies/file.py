@@ -1,0 +1,326 @@
+"""`study.toml`: the scenario, what varies, what is kept; the same tables make a study in Python."""
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from mime._text import nearest, quoted
+from mime.core.address import find
+from mime.core.arguments import path as path_of
+from mime.core.arguments import texts
+from mime.core.problem import InputError, ParameterError
+from mime.fitting.result import Fit, FitError
+from mime.running.simulation import Simulation
+from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.fields import Words
+from mime.scenarios.merits import Merit
+from mime.scenarios.scenario import Scenario, load_scenario
+from mime.scenarios.source import Source, read_source, shown
+from mime.scenarios.validation import validated
+from mime.studies.axes import MOST, AnyAxis, axis_model
+from mime.studies.experiment import Experiment, Lane
+from mime.studies.kept import FIGURES, find_field, own_figures
+from mime.studies.lanes import lane_of
+from mime.studies.space import Columns, Correlated, Drawing, Sampling, members
+from mime.studies.study import MOST_VARIANTS, Study
+
+Count = Annotated[int, Field(ge=1, le=MOST)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class KeepTable(_Table):
+    """`[keep]`"""
+
+    figures: list[str] | None = None
+    """Names of the scenario's figures of merit; all of them when not given."""
+    fields: list[str] = []
+    """Fields that are kept over time."""
+    every: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    """Steps from one kept sample to the next."""
+
+
+class FitTable(_Table):
+    """`[fit]`: parameters drawn from what a fit knows of them."""
+
+    file: str
+    parameters: Annotated[list[str], Field(min_length=1)] | None = None
+    """Which of them; all that are known when not given."""
+
+
+class StudyTable(_Table):
+    """The whole file."""
+
+    title: Words = ""
+    scenario: str = ""
+    set: list[str] = []
+    """Changes of the scenario for all members, as of `--set`."""
+    vary: dict[str, Any] = {}
+    draws: Count | None = None
+    sampling: Sampling = "sobol"
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    zip: list[Annotated[list[str], Field(min_length=2)]] = []
+    constraints: list[str] = []
+    fit: str | FitTable | None = None
+    keep: KeepTable = KeepTable()
+    figures_of_merit: list[Any] = []
+    chunk: Annotated[int, Field(ge=1, le=2**20)] | None = None
+    """Members that run as one batch; by what they record when not given."""
+
+
+class Base(NamedTuple):
+    """What the members are variants of."""
+
+    simulation: Simulation
+    steps: int
+    inputs: Any
+    initial_state: Any
+    every: int
+    merits: Sequence[Merit]
+    scenario: Scenario | None
+    source: str
+
+    @staticmethod
+    def of(scenario: Scenario) -> "Base":
+        """A scenario's."""
+        tables = scenario.tables
+        return Base(
+            scenario.simulation,
+            scenario.steps,
+            scenario.inputs,
+            scenario.initial_state,
+            tables.simulation.every,
+            list(tables.figures_of_merit.values()),
+            scenario,
+            scenario.name,
+        )
+
+
+def load_study(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), *, allow_code: bool = False
+) -> Study:
+    """Read and check a study's file and its scenario; a `ScenarioError` tells all that is wrong.
+
+    `overrides` are changes of the scenario for all members, as in `load_scenario`.
+    """
+    source = read_source(path_of("path", path))
+    table = checked_table(source)
+    texts("overrides", overrides)
+    if not table.scenario:
+        source.add(("scenario",), "the key is missing: a file, or a name of `mime list`")
+        source.stop_if_any()
+    scenario = bundled_scenarios().get(table.scenario) or source.file.parent / table.scenario
+    if not scenario.is_file():
+        known = bundled_scenarios()
+        near = nearest(table.scenario, known)
+        words = f"no such file: {scenario}, and no bundled scenario of that name{near}"
+        source.add(("scenario",), f"{words} (bundled: {quoted(known)})")
+    source.stop_if_any()
+    fixed = [*table.set, *overrides]
+
+    def load(more: Sequence[str]) -> Base:
+        return Base.of(load_scenario(scenario, [*fixed, *more], allow_code=allow_code))
+
+    return build_study(source, table, load)
+
+
+def checked_table(source: Source) -> StudyTable:
+    """The file's tables; stops with all that is wrong with their keys."""
+    table = validated(StudyTable, source.data, source, ())
+    source.stop_if_any()
+    assert table is not None, "all that was refused is noted"
+    return table
+
+
+def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]], Base]) -> Study:
+    """The study that a table describes; `load` gives the base, with some keys changed."""
+    base = load(())
+    axes = _axes(table, source)
+    correlated = _correlated(table, source)
+    merits = _figures(table, base, source)
+    stride = _fields(table, base, source)
+    source.stop_if_any()
+    try:
+        drawing = Drawing(table.draws, table.sampling, table.seed)
+        columns = members(axes, drawing, table.zip, table.constraints, correlated)
+        lanes = {n: lane for n in columns if (lane := _lane(n, base)) is not None}
+    except InputError as error:
+        source.refuse((), error)
+        source.stop_if_any()
+        raise
+    for name in lanes:
+        if columns[name].dtype == object:
+            words = f"must be numbers, got {shown(columns[name][0])}"
+            source.add(("vary", name), words)
+    source.stop_if_any()
+    keys, variant = _variants(columns, lanes, source)
+
+    def experiment(base: Base) -> Experiment:
+        return Experiment(
+            base.simulation,
+            base.steps,
+            base.inputs,
+            base.initial_state,
+            base.every,
+            tuple(merits),
+            tuple(table.keep.fields),
+            stride,
+            lanes,
+        )
+
+    experiments = tuple(experiment(load(key) if key else base) for key in keys)
+    title = table.title or source.file.stem
+    most = int(np.bincount(variant).max())
+    size = table.chunk or experiments[0].chunk_members(most)
+    units = {name: _unit(name, lanes, base.simulation) for name in columns}
+    study = Study(title, columns, units, experiments, variant, size, base.source)
+    try:
+        study.check()
+    except InputError as error:
+        source.refuse((), error)
+        source.stop_if_any()
+    return study
+
+
+def _axes(table: StudyTable, source: Source) -> dict[str, AnyAxis]:
+    found: dict[str, Any] = {}
+    for name, given in table.vary.items():
+        at = ("vary", name)
+        entry = {"values": given} if isinstance(given, list) else given
+        if not isinstance(entry, Mapping):
+            source.add(at, f"must be a list or a table, got {shown(given)}")
+            continue
+        found[name] = validated(axis_model(dict(entry)), entry, source, at)
+    return found
+
+
+def _correlated(table: StudyTable, source: Source) -> Correlated | None:
+    """What a fit knows: means and covariance of the parameters that are asked for."""
+    if table.fit is None:
+        return None
+    given = FitTable(file=table.fit) if isinstance(table.fit, str) else table.fit
+    at = ("fit",) if isinstance(table.fit, str) else ("fit", "file")
+    file = source.file.parent / given.file
+    try:
+        fit = Fit.load(file)
+        known = fit.parameters
+    except (FitError, OSError) as error:
+        source.refuse(at, error)
+        return None
+    names = given.parameters or list(known)
+    if missing := [name for name in names if name not in known]:
+        words = f"{quoted(missing)}: no value in {file}{nearest(missing[0], known)}"
+        source.add(at, f"{words} (known: {quoted(known)})")
+        return None
+    if not names:
+        source.add(at, f"{file} knows no parameter")
+        return None
+    places = [fit.known.index(name) for name in names]
+    mean = np.array([known[name] for name in names])
+    return Correlated(tuple(names), mean, fit.covariance[np.ix_(places, places)])
+
+
+def _figures(table: StudyTable, base: Base, source: Source) -> list[Merit]:
+    """The scenario's that are asked for, and the study's own."""
+    names = [merit.name for merit in base.merits]
+    wanted = names if table.keep.figures is None else table.keep.figures
+    for index, name in enumerate(wanted):
+        if name not in names:
+            words = f"the scenario has no figure {name!r}{nearest(name, names)} ({quoted(names)})"
+            source.add(("keep", "figures", index), words)
+    found = [merit for merit in base.merits if merit.name in wanted]
+    found += own_figures(table.figures_of_merit, base.simulation, source)
+    every = [merit.name for merit in found]
+    taken = [*every, *table.keep.fields, *table.vary]
+    for name in sorted({name for name in taken if taken.count(name) > 1}):
+        source.add((FIGURES,), f"{name!r} is named twice")
+    for name in every:
+        if "/" in name or name in ("member", "time", "address", "diverged"):
+            source.add((FIGURES,), f"a figure cannot be called {name!r} in a store")
+    if not found and not table.keep.fields:
+        source.add(("keep",), "nothing is kept: name fields, or add [[figures_of_merit]]")
+    return found
+
+
+def _fields(table: StudyTable, base: Base, source: Source) -> int:
+    """Checks what is kept over time: the stride."""
+    keep, every = table.keep, base.every
+    for index, name in enumerate(keep.fields):
+        find_field(name, base.simulation, source, ("keep", "fields", index), whole=True)
+    if base.steps % every:
+        words = f"must divide the {base.steps} steps in a study, got {every}"
+        source.add(("scenario",), f"simulation.every {words}")
+        return every
+    stride = keep.every or every
+    if stride % every or base.steps % stride:
+        words = f"must be a multiple of the scenario's every, {every}, and divide its {base.steps}"
+        source.add(("keep", "every"), f"{words} steps, got {stride}")
+    return stride
+
+
+def _lane(name: str, base: Base) -> Lane | None:
+    try:
+        return lane_of(name, base.simulation, base.scenario)
+    except (InputError, ParameterError) as error:
+        raise InputError(str(error), place=("vary", name)) from error
+
+
+def _variants(
+    columns: Columns, lanes: Mapping[str, Lane], source: Source
+) -> tuple[list[tuple[str, ...]], np.ndarray]:
+    """What each graph changes in the scenario, and which graph each member is of."""
+    size = len(next(iter(columns.values())))
+    others = [name for name in columns if name not in lanes]
+    if not others:
+        return [()], np.zeros(size, np.int32)
+    words = [[f"{name}={_toml(value)}" for value in columns[name].tolist()] for name in others]
+    keys: dict[tuple[str, ...], int] = {}
+    variant = np.array([keys.setdefault(key, len(keys)) for key in zip(*words)], np.int32)
+    if len(keys) > MOST_VARIANTS:
+        source.add(
+            ("vary",),
+            f"{quoted(others)} make {len(keys):,} graphs, since they are no parameters of the "
+            f"graph but keys of the scenario; at most {MOST_VARIANTS}",
+        )
+        source.stop_if_any()
+    return list(keys), variant
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a key that takes numbers takes it too
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
+    if name not in lanes:
+        return ""
+    road, node, field = lanes[name]
+    owner = simulation.nodes[node]
+    if road == "parameter":
+        spec = find(owner, field).spec
+        return spec.unit if spec is not None else ""
+    if road == "initial":
+        return owner.state_spec()[field].unit
+    return owner.boundary_input_spec()[field].unit if road == "input" else ""
+
+
+def source_of(data: Mapping[str, Any], name: str) -> Source:
+    """What Python gives in place of a file."""
+    return Source(Path(name), "", dict(data), {})
+
+
+def plain(value: Any) -> Any:
+    """Arrays as lists, tuples too: what TOML would hold."""
+    if isinstance(value, Mapping):
+        return {key: plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [plain(entry) for entry in value] if isinstance(value, list | tuple | range) else value

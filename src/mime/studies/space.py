@@ -1,0 +1,186 @@
+"""The members of a study as a table: a column for each parameter that varies.
+
+Lists and grids are multiplied, zipped ones go side by side, and all distributions are drawn
+together: their points are those of one cube, so that Sobol's and Latin hypercube's fill it evenly.
+"""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from mime._text import nearest, quoted
+from mime.core.problem import InputError
+from mime.studies.axes import MOST, OPEN, AnyAxis, Draw, Equals
+from mime.studies.expression import evaluate, names_in
+
+Sampling = Literal["sobol", "latin", "random"]
+Columns = dict[str, np.ndarray]
+
+
+class Correlated(NamedTuple):
+    """Parameters with a common normal distribution: those that a fit has found."""
+
+    names: tuple[str, ...]
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    def at(self, u: np.ndarray) -> Columns:
+        """x = mean + L z with L Lᵀ = covariance, and z = F⁻¹(u) of the normal distribution."""
+        from scipy import special
+
+        z = special.ndtri(np.clip(u, *OPEN))
+        values = self.mean + z @ np.linalg.cholesky(self.covariance).T
+        return dict(zip(self.names, values.T))
+
+
+class Drawing(NamedTuple):
+    """How distributions are drawn."""
+
+    draws: int | None
+    sampling: Sampling
+    seed: int
+
+
+def members(
+    axes: Mapping[str, AnyAxis],
+    drawing: Drawing,
+    zipped: Sequence[Sequence[str]] = (),
+    constraints: Sequence[str] = (),
+    correlated: Correlated | None = None,
+) -> Columns:
+    """A column for each parameter, in the order in which they are named; at least one member."""
+    blocks = _blocks(axes, drawing, zipped, correlated)
+    size = math.prod(len(next(iter(block.values()))) for block in blocks)
+    if size > MOST:
+        raise InputError(f"{size:,} members, more than {MOST:,}: take fewer values or draws")
+    if not blocks:
+        raise InputError("nothing varies: name a parameter", place=("vary",))
+    columns: Columns = {}
+    after = size
+    for block in blocks:
+        length = len(next(iter(block.values())))
+        after //= length
+        index = np.arange(size) // after % length
+        columns |= {name: column[index] for name, column in block.items()}
+    columns = _followed(columns, axes)
+    names = [*axes, *(correlated.names if correlated else ())]
+    columns = {name: columns[name] for name in names}
+    return _constrained(columns, constraints)
+
+
+def _blocks(
+    axes: Mapping[str, AnyAxis],
+    drawing: Drawing,
+    zipped: Sequence[Sequence[str]],
+    correlated: Correlated | None,
+) -> list[Columns]:
+    """What is multiplied: single axes, zipped ones, and all draws."""
+    drawn = [name for name, axis in axes.items() if isinstance(axis, Draw)]
+    group_of = _groups(axes, zipped)
+    both = set(axes) & set(correlated.names if correlated else ())
+    if both:
+        raise InputError(f"{quoted(sorted(both))} varies twice: by the fit, and by [vary]")
+    blocks: dict[object, Columns] = {}
+    for name, axis in axes.items():
+        if isinstance(axis, Draw):
+            blocks.setdefault("draws", {})
+        elif not isinstance(axis, Equals):
+            blocks.setdefault(group_of.get(name, (name,)), {})[name] = axis.column()
+    for group, block in blocks.items():
+        sizes = {name: len(column) for name, column in block.items()}
+        if group != "draws" and len(set(sizes.values())) > 1:
+            found = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+            raise InputError(
+                f"zipped parameters need as many values each ({found})", place=("zip",)
+            )
+    if drawn or correlated:
+        blocks["draws"] = _draws(axes, drawn, drawing, correlated)
+    elif drawing.draws is not None:
+        raise InputError("nothing is drawn: no parameter has a distribution", place=("draws",))
+    return list(blocks.values())
+
+
+def _groups(
+    axes: Mapping[str, AnyAxis], zipped: Sequence[Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for group in zipped:
+        for name in group:
+            if name not in axes:
+                near = nearest(name, axes)
+                raise InputError(f"{name!r} does not vary{near} ({quoted(axes)})", place=("zip",))
+            if isinstance(axes[name], Draw | Equals):
+                raise InputError(f"{name!r} has no list or grid to zip", place=("zip",))
+            if name in found:
+                raise InputError(f"{name!r} is zipped twice", place=("zip",))
+            found[name] = tuple(group)
+    return found
+
+
+def _draws(
+    axes: Mapping[str, AnyAxis],
+    drawn: Sequence[str],
+    drawing: Drawing,
+    correlated: Correlated | None,
+) -> Columns:
+    if drawing.draws is None:
+        raise InputError("say how many members are drawn: draws = 100", place=("draws",))
+    fitted = correlated.names if correlated else ()
+    points = cube(drawing, len(drawn) + len(fitted))
+    columns: Columns = {}
+    for name, u in zip(drawn, points.T):
+        axis = axes[name]
+        assert isinstance(axis, Draw)
+        columns[name] = axis.at(u)
+    return columns | (correlated.at(points[:, len(drawn) :]) if correlated else {})
+
+
+def cube(drawing: Drawing, dimension: int) -> np.ndarray:
+    """(draws, dimension) numbers from 0 to 1. Of Sobol's and of random points, fewer draws give
+    the first of more; of a Latin hypercube they do not.
+    """
+    count, sampling, seed = drawing
+    assert count is not None
+    random = np.random.default_rng(seed)
+    if sampling == "random":
+        return random.random((count, dimension))
+    from scipy.stats import qmc
+
+    if sampling == "latin":
+        return qmc.LatinHypercube(dimension, rng=random).random(count)
+    with warnings.catch_warnings():  # that they are most even at powers of two is in the docs
+        warnings.simplefilter("ignore", UserWarning)
+        return qmc.Sobol(dimension, scramble=True, rng=random).random(count)
+
+
+def _followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
+    """With those that follow from others, which may follow in turn."""
+    left = {name: axis.equals for name, axis in axes.items() if isinstance(axis, Equals)}
+    while left:
+        ready = [name for name, text in left.items() if not names_in(text) & left.keys()]
+        if not ready:
+            raise InputError(f"{quoted(left)} follow from each other", place=("vary",))
+        for name in ready:
+            value = evaluate(left.pop(name), columns)
+            if value.dtype.kind != "f":
+                raise InputError(f"must be a number, got {value[:1]}", place=("vary", name))
+            columns[name] = np.array(value)
+    return columns
+
+
+def _constrained(columns: Columns, constraints: Sequence[str]) -> Columns:
+    keep = np.ones(len(next(iter(columns.values()))), bool)
+    for index, text in enumerate(constraints):
+        try:
+            kept = evaluate(text, columns)
+        except InputError as error:
+            raise InputError(str(error), place=("constraints", index)) from error
+        if kept.dtype != bool:
+            raise InputError(f"{text!r} is no comparison", place=("constraints", index))
+        keep &= kept
+    if not keep.any():
+        raise InputError(f"no member keeps all of {quoted(constraints)}", place=("constraints",))
+    return {name: column[keep] for name, column in columns.items()}

@@ -1,0 +1,223 @@
+"""`sweep`: the members of a study that are not in its store yet, chunk by chunk."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+
+from mime._text import Travels, shortened
+from mime.core.arguments import instance, mapping, whole
+from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
+from mime.core.signals import Inputs
+from mime.running.progress import Progress, check_progress, progress_bar
+from mime.running.simulation import Simulation
+from mime.running.trajectory import Divergence
+from mime.scenarios.scenario import Scenario, load_scenario
+from mime.studies.experiment import Kept, versions
+from mime.studies.file import Base, build_study, checked_table, load_study, plain, source_of
+from mime.studies.result import StudyResult, attributes, result_of
+from mime.studies.store import Store, StoreWriteError, lock, open_store
+from mime.studies.study import Chunk, Study
+from mime.studies.task import Done, Runner, Task, Work, run_task
+
+if TYPE_CHECKING:
+    import distributed
+
+
+class StudyInterrupted(Travels, KeyboardInterrupt):
+    """The user stopped a sweep. Chunks that were done are kept; the same call goes on."""
+
+
+def sweep(
+    what: "Study | Scenario | Simulation | str | os.PathLike[str]",
+    vary: Mapping[str, Any] | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    duration: SupportsFloat | None = None,
+    inputs: Inputs | None = None,
+    initial_state: Mapping[str, Mapping[str, Any]] | None = None,
+    every: SupportsIndex = 1,
+    figures: Sequence[Mapping[str, Any]] = (),
+    fields: Sequence[str] = (),
+    keep_every: SupportsIndex | None = None,
+    client: "distributed.Client | str | None" = None,
+    threads: SupportsIndex | None = None,
+    progress: Progress = True,
+    **options: Any,
+) -> StudyResult:
+    """Run all members of a study that are not in its store yet: one dataset with all of them.
+
+    what         a `study.toml`, a `Study`; or, with `vary`, a scenario (by file or name) or graph
+    vary         `{"motor.r_ohm": [1.0, 2.0], "motor.gear.ratio": {"uniform": [10, 50]}}`: values
+                 and tables as in a `study.toml`
+    out          folder of the store; without it, all is kept in memory
+    duration, inputs, initial_state, every    of a graph's runs, as `run_batch` takes them
+    figures      figures of merit to keep, `{"name": ..., "kind": "max", "field": ...}`, besides
+                 those of the scenario
+    fields, keep_every    fields to keep over time, at every k-th step
+    client       a Dask client, or the address of a scheduler: its workers run the chunks
+    threads      of this machine; one per core by default
+    progress     as in `run`, in members
+    options      other keys of a `study.toml`: `draws`, `sampling`, `seed`, `zip`, `constraints`,
+                 `fit`, `chunk`, `title`
+
+    Interrupted or killed, the same call does what is left, to the same bytes.
+    """
+    check_progress(progress)
+    threads = None if threads is None else whole("threads", threads, 1)
+    folder = None if out is None else Path(path_of("out", out))
+    graph = {"duration": duration, "inputs": inputs, "initial_state": initial_state, "every": every}
+    keep = {"fields": fields, "every": keep_every}
+    study = _study(what, vary, graph, {"figures_of_merit": figures, "keep": keep, **options})
+    if client is not None:
+        from mime.studies.cluster import on_cluster
+
+        if folder is None:
+            raise InputError("a sweep on a cluster needs a store: give out", place=("out",))
+        return swept(study, folder, progress, on_cluster(client, threads))
+    if folder is None:
+        return _in_memory(study, progress, threads)
+
+    def here(study: Study, work: Sequence[Work]) -> Iterator[Done]:
+        return (run_task(chunk.experiment, task, threads) for chunk, task in work)
+
+    return swept(study, folder, progress, here)
+
+
+def _study(
+    what: Any, vary: Mapping[str, Any] | None, graph: dict[str, Any], tables: dict[str, Any]
+) -> Study:
+    """The study that the arguments describe."""
+    file = isinstance(what, str | os.PathLike)
+    if isinstance(what, Study) or (file and vary is None):
+        given = [n for n, v in {**graph, **tables}.items() if not _is_default(n, v)]
+        if vary is not None or given:
+            raise InputError(
+                f"a study says all of it: leave out {', '.join([*given, *['vary'] * bool(vary)])}"
+            )
+        return what if isinstance(what, Study) else load_study(what)
+    instance("what", what, Study, Scenario, Simulation, str, os.PathLike)
+    data = plain({"vary": mapping("vary", vary, "{'node.parameter': values}"), **tables})
+    data["keep"] = {k: v for k, v in data["keep"].items() if v is not None}
+    source = source_of(data, "sweep")
+    table = checked_table(source)
+    if isinstance(what, Simulation):
+        steps = what.count_steps(graph["duration"])
+        given_every = whole("every", graph["every"], 1, most=steps)
+        base = Base(
+            what,
+            steps,
+            _by_node("inputs", graph["inputs"]),
+            _by_node("initial_state", graph["initial_state"]),
+            given_every,
+            (),
+            None,
+            "a graph",
+        )
+        return build_study(source, table, lambda _: base)
+    if given := [name for name, value in graph.items() if not _is_default(name, value)]:
+        raise InputError(f"a scenario says all of it: leave out {', '.join(given)}")
+    scenario = what.file if isinstance(what, Scenario) else what
+    fixed = [*(what.overrides if isinstance(what, Scenario) else ()), *table.set]
+
+    def load(more: Sequence[str]) -> Base:
+        if isinstance(what, Scenario) and not (table.set or more):
+            return Base.of(what)
+        return Base.of(load_scenario(scenario, [*fixed, *more]))
+
+    return build_study(source, table, load)
+
+
+def _by_node(name: str, given: Any) -> dict[str, dict[str, Any]]:
+    """`{node: {field: value}}`, with what is wrong in words."""
+    form = "{node: {field: value}}"
+    outer = {} if given is None else mapping(name, given, form)
+    return {node: dict(mapping(f"{name}[{node!r}]", inner, form)) for node, inner in outer.items()}
+
+
+def _is_default(name: str, value: Any) -> bool:
+    if name == "keep":
+        return not list(value["fields"]) and value["every"] is None
+    if name == "every":
+        return value is None or value == 1
+    return value is None or (isinstance(value, Mapping | list | tuple) and not value)
+
+
+def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyResult:
+    """Run what is missing in a store, and open it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with lock(folder):
+            store = open_store(folder, study)
+            store.sweep_up()
+            left = store.plan(study)
+            computed = _run(study, store, left, progress, run)
+    except OSError as error:
+        where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
+        words = "chunks that are done are kept; make room, and sweep again to go on"
+        raise StoreWriteError(shortened(f"{where}; {words}")) from error
+    after = Store(folder, store.group, store.rows, store.layout, check=False)
+    return result_of(after, after.rows_of(study.addresses), study.title, computed)
+
+
+def _run(
+    study: Study, store: Store, left: list[tuple[int, np.ndarray]], progress: Progress, run: Runner
+) -> int:
+    """Run the chunks that are left; how many members that were."""
+    work = []
+    for number, members in left:
+        chunk = Chunk(study.experiments[study.variant[members[0]]], members)
+        own = store.region(number), study.rows(members), study.lanes(chunk)
+        work.append((chunk, Task(*own, study.addresses[members])))
+    total = sum(len(members) for _, members in left)
+    made, before = 0, study.size - total
+    with progress_bar(study.size, before, progress, "members") as bar:
+        try:
+            for done in run(study, work):
+                made += done.members
+                bar(before + made)
+        except KeyboardInterrupt:
+            words = f"stopped after {before + made:,} of {study.size:,} members, which are kept in"
+            raise StudyInterrupted(f"{words} {store.folder}; sweep again to go on") from None
+    return made
+
+
+def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyResult:
+    """All members at once, for what fits."""
+    import xarray
+
+    parts: dict[str, np.ndarray] = {}
+    failed: dict[int, Divergence] = {}
+    with progress_bar(study.size, 0, progress, "members") as bar:
+        made = 0
+        for chunk in study.chunks(np.arange(study.size), study.chunk):
+            kept: Kept = chunk.experiment.run(study.lanes(chunk), threads)
+            for name, values in kept.arrays.items():
+                if name not in parts:
+                    parts[name] = np.empty((study.size, *values.shape[1:]), values.dtype)
+                parts[name][chunk.members] = values
+            failed |= {int(chunk.members[row]): where for row, where in kept.diverged.items()}
+            made += len(chunk.members)
+            bar(made)
+    variables = {}
+    for v in study.variables:
+        inner = ["time"] * bool(v.shape) + [f"{v.name}.axis{i}" for i in range(len(v.shape) - 1)]
+        about = {"units": v.unit or "1", "long_name": v.description or v.name}
+        variables[v.name] = (("member", *inner), parts[v.name], about)
+    coordinates: dict[str, Any] = {
+        name: (
+            "member",
+            np.array(list(map(str, column))) if column.dtype == object else column,
+            {"units": study.units[name] or "1"},
+        )
+        for name, column in study.columns.items()
+    }
+    if study.experiments[0].fields:
+        coordinates["time"] = ("time", study.experiments[0].times, {"units": "s"})
+    failed = dict(sorted(failed.items()))
+    about = attributes(study.title, study.source, versions(), failed)
+    dataset = xarray.Dataset(variables, coordinates, about)
+    return StudyResult(study.title, dataset, study.size, 0, failed)

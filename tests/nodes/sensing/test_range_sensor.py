@@ -38,7 +38,7 @@ def measure(node, poses):
     return jax.tree.map(np.asarray, scan(node, jnp.asarray(poses)))
 
 
-@pytest.mark.small("options3")
+@pytest.mark.soak("test_every_node.py has an example of each node")
 @pytest.mark.parametrize(
     "options",
     [
@@ -82,6 +82,7 @@ def test_noise_has_its_deviation_follows_its_seed_and_is_independent_by_sensor()
     assert not np.array_equal(noisy[0]["reading"], noisy[2]["reading"])
 
 
+@pytest.mark.soak("noise in metres has its deviation above")
 def test_noise_in_counts_has_its_deviation():
     fluxes = measure(sensor(**IR, noise_counts=5.0), np.tile(POSE, (5000, 1)))
     calibration = tuple(IR.values())
@@ -190,6 +191,7 @@ def test_single_precision_stays_single():
         np.testing.assert_allclose(fluxes["distance"], exact["distance"], atol=1e-6)
 
 
+@pytest.mark.soak("tests/running has batches with parameters of their own")
 def test_a_batch_holds_different_mazes_and_ranges():
     rng = np.random.default_rng(5)
     walls = [(rng.random((3, *m.shape)) < 0.5).astype(float) for m in MAZE]

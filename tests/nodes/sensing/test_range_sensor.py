@@ -14,6 +14,7 @@ from mime.nodes.sensing.infrared import adc_from_distance
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.ray_casting import crossings_within
 from mime.running.graph import GraphManager
+from sizes import sized
 
 MAZE = (np.ones((4, 3)), np.ones((3, 4)))
 IR = {"ir_a_m": 1.214233, "ir_b": 0.023794, "ir_c_counts": 284.688506}
@@ -170,7 +171,8 @@ def test_gradients_pass_quantisation_only_straight_through():
         return jnp.sum(node.compute_boundary_fluxes({}, {"pose_world": pose}, 1e-3)["reading"])
 
     true = slope(POSE, sensor())
-    for options in ({"adc_bits": 10}, {"adc_bits": 12, **IR}):
+    counts = ({"adc_bits": 10}, {"adc_bits": 12, **IR})
+    for options in sized(counts, small=counts[1:]):
         assert np.all(np.asarray(slope(POSE, sensor(**options))) == 0.0)
         straight = slope(POSE, sensor(**options, straight_through=True))
         # Infrared: the slope of the inverse is taken at the rounded count.

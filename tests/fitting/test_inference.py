@@ -84,6 +84,7 @@ def test_a_profile_is_that_of_scipy_and_asymmetric(simulation):
     assert " + " in next(line for line in str(fit).splitlines() if "l_henry" in line)
 
 
+@pytest.mark.small("huber")
 @pytest.mark.parametrize("loss", ["soft_l1", "huber"])
 def test_a_robust_fit_is_that_of_scipy_with_the_same_loss(simulation, loss):
     made, rows = log(1, NARROW, outliers=0.05)
@@ -140,6 +141,7 @@ def test_robust_intervals_cover_the_truth_with_two_outliers_in_a_hundred(simulat
     assert np.all(np.abs(part - 0.95) < ALLOWED), part
 
 
+@pytest.mark.soak("a profile is compared with that of SciPy above")
 def test_profiles_cover_the_truth(simulation):
     part = covered(simulation, WIDE, 0.0, "linear")
     assert np.all(np.abs(part - 0.95) < ALLOWED), part

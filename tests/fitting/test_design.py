@@ -1,7 +1,5 @@
 """The experiment to run next: within its limits, better than a step and a chirp, as foretold."""
 
-import os
-
 import jax
 import numpy as np
 import pytest
@@ -9,9 +7,10 @@ import pytest
 import mime
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
 from mime.cli import main
+from sizes import sized
 
 pytestmark = pytest.mark.slow
-SEEDS = 20 if os.environ.get("MIME_SOAK") else 2
+SEEDS = sized(20, small=2)
 VOLTS, SPEED, CURRENT = COLUMNS["volts"], COLUMNS["speed"], COLUMNS["current"]
 SENSORS = {SPEED: NOISE[0], CURRENT: NOISE[1]}
 

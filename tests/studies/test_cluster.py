@@ -99,6 +99,7 @@ def test_a_cluster_gives_the_same_bytes_and_a_killed_worker_costs_its_chunk(
         assert sweep(study, out=out, client=address, progress=False).computed == 0
 
 
+@pytest.mark.soak("a killed worker is met above")
 def test_a_killed_scheduler_is_told_and_the_study_goes_on_elsewhere(
     study, undisturbed, scheduler, tmp_path
 ):

@@ -12,6 +12,7 @@ from mime.core.problem import InputError
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
+from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -28,7 +29,6 @@ from mime.fitting.profile import linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise, prior_of
-from mime.fitting.telling import covariance_of, estimate, outliers_of, traces
 from mime.fitting.torques import Run, arm_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.running.progress import Progress, progress_bar
@@ -138,7 +138,7 @@ def _result(
         for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
     ]
     estimates = tuple(
-        estimate(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
+        estimate_of(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
         for j, c in enumerate(shown.coordinates)
     )
     z, price = _existing(looked_for, shown, found.R)
@@ -158,7 +158,7 @@ def _result(
         u = np.asarray(shown.of(jnp.asarray(z)))
         left = _by_field(test, settled_motion(model, held, u, found.noise))
         held_checks = tuple(checks(test, left, found.noise, True, with_delay))
-        held_traces = traces(test, left, True)
+        held_traces = traces_of(test, left, True)
     return Fit(
         estimates=estimates,
         combinations=tuple(together),
@@ -174,8 +174,8 @@ def _result(
         timestep=max(e.period_s for e in record.experiments),
         step_error=0.0,
         kept=kept(model.simulation, looked_for, z),
-        outliers=outliers_of(record, residuals, found.noise),
-        traces=(*traces(record, residuals, False), *held_traces),
+        outliers=outliers_by_row(record, residuals, found.noise),
+        traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
         how=_how(found, price, rank, shown),
     )

@@ -15,6 +15,7 @@ from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
+from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.explanation import Check, checks
 from mime.fitting.log import Log, LogError, as_log
@@ -27,7 +28,6 @@ from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
 from mime.fitting.result import Fit, Trace
 from mime.fitting.search import ROUNDS, Solved, solve
 from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, whitened
-from mime.fitting.telling import covariance_of, estimate, outliers_of, traces
 from mime.fitting.unknown import Coordinate, Unknown
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
@@ -86,6 +86,11 @@ def fit(
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":
+            if chosen_loss.is_robust:
+                raise InputError(
+                    f'loss="{loss}" goes with by="simulation"; inverse dynamics takes squares',
+                    place=("loss",),
+                )
             return fit_torques(simulation, double, chosen, columns, unknowns, progress)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
@@ -133,9 +138,9 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     estimates = tuple(
-        estimate(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
+        estimate_of(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
     )
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in model.fields}
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in model.fields}
     with_delay = [
         c.key[0] for j, c in enumerate(model.coordinates) if c.kind == "delay" and not at_bound[j]
     ]
@@ -167,10 +172,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         longer(model, rank),
         other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
         loss.name,
-        outliers_of(model, residuals, noise),
+        outliers_by_row(model, residuals, noise),
         sampled_nodes(model.simulation),
         undeclared_nodes(model.simulation, model.experiments[0].period_s / model.fineness),
-        (*traces(model, residuals, False), *held_traces),
+        (*traces_of(model, residuals, False), *held_traces),
         simulation,
     )
 
@@ -222,8 +227,8 @@ def _held_out(
         )
         where = ends[0]
     residuals = test.programs.residuals(where, test.data)
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in test.fields}
-    return (tuple(checks(test, bounded, noise, True, with_delay)), traces(test, residuals, True))
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in test.fields}
+    return (tuple(checks(test, bounded, noise, True, with_delay)), traces_of(test, residuals, True))
 
 
 def _refuse_same_names(experiments: Sequence[Experiment]) -> None:

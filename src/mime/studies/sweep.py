@@ -18,8 +18,9 @@ from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.experiment import Kept, versions
 from mime.studies.file import Base, build_study, checked_table, load_study, plain, source_of
+from mime.studies.layout import lock, open_store
 from mime.studies.result import StudyResult, attributes, result_of
-from mime.studies.store import Store, StoreWriteError, lock, open_store
+from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
 from mime.studies.task import Done, Runner, Task, Work, run_task
 

@@ -1,4 +1,4 @@
-"""What both ways to fit make of their rank and residuals: estimates, covariances, traces."""
+"""What a result is made of, whichever way it was fitted: estimates, outliers, traces."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ from mime.fitting.result import Estimate, Outliers, Trace
 from mime.fitting.unknown import Coordinate
 
 
-def estimate(c: Coordinate, z: float, found: Interval | None, kind: Kind) -> Estimate:
-    """One unknown, with a number only where it is known or at a bound."""
+def estimate_of(c: Coordinate, z: float, found: Interval | None, kind: Kind) -> Estimate:
+    """An unknown with its interval, or without a value where it is not known."""
     value = float(c.value(z))
     told = value if kind in ("known", "bound") else None
     if kind != "known" or found is None:
@@ -26,18 +26,7 @@ def estimate(c: Coordinate, z: float, found: Interval | None, kind: Kind) -> Est
     )
 
 
-def covariance_of(
-    found: Sequence[Coordinate], z: np.ndarray, rank: Rank, kinds: Sequence[Kind]
-) -> np.ndarray:
-    """Of the values that are known."""
-    known = [j for j, kind in enumerate(kinds) if kind == "known"]
-    slope = np.array(
-        [float(found[j].value(z[j])) if found[j].is_log else found[j].scale for j in known]
-    )
-    return rank.covariance[np.ix_(known, known)] * np.outer(slope, slope)
-
-
-def outliers_of(
+def outliers_by_row(
     model: Model, residuals: Mapping[str, Any], noise: Mapping[str, float]
 ) -> tuple[Outliers, ...]:
     """Values that lie far beyond the noise, by log and sensor."""
@@ -51,8 +40,19 @@ def outliers_of(
     return tuple(found)
 
 
-def traces(model: Model, residuals: Mapping[str, Any], held_out: bool) -> tuple[Trace, ...]:
-    """Measured and fitted, a trace a sensor and log."""
+def covariance_of(
+    found: Sequence[Coordinate], z: np.ndarray, rank: Rank, kinds: Sequence[Kind]
+) -> np.ndarray:
+    """Of what is known, in values rather than logarithms."""
+    known = [j for j, kind in enumerate(kinds) if kind == "known"]
+    slope = np.array(
+        [float(found[j].value(z[j])) if found[j].is_log else found[j].scale for j in known]
+    )
+    return rank.covariance[np.ix_(known, known)] * np.outer(slope, slope)
+
+
+def traces_of(model: Model, residuals: Mapping[str, Any], held_out: bool) -> tuple[Trace, ...]:
+    """Every sensor of every log, measured and fitted."""
     return tuple(
         Trace(
             e.name,

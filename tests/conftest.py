@@ -65,7 +65,7 @@ OPTIMISED = {
     },
     "XLA": sized(
         {"xla", "documentation", "verification", "test_scenarios.py", "tuning"},
-        small={"xla", "tuning"},
+        small={"xla", "verification", "tuning"},
     ),
 }
 """Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is

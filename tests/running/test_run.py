@@ -175,6 +175,7 @@ def test_gradients_through_a_thousand_steps_agree_with_central_differences():
         assert found == pytest.approx(float(central), rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.soak("tests/native/test_reverse.py has segments that are recomputed")
 def test_checkpointed_and_plain_reverse_mode_agree(simulation):
     def angle(torque, remat):
         state, _ = simulation.rollout(

@@ -343,6 +343,7 @@ print(result.computed, sum(v.nbytes for v in result.dataset.data_vars.values()))
 """
 
 
+@pytest.mark.soak("chunks are computed and written one by one above")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on memory is Linux's")
 def test_a_study_of_ten_times_the_memory_that_it_may_have(tmp_path):

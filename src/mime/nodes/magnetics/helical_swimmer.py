@@ -45,6 +45,7 @@ class HelicalSwimmerNode(Node):
     """
 
     is_sampled: ClassVar[bool | None] = False
+    example: ClassVar[Mapping[str, Any]] = {"filament_radius_m": 0.1}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-106",
         version="1.0.0",

@@ -48,7 +48,7 @@ def magnetic_reaction(
     magnet_pose = np.array([*centre, 1.0, 0.0, 0.0, 0.0])
     worst = {"force on the body": 0.0, "torque on the body": 0.0, "torque on the magnet": 0.0}
     left = 0.0
-    for distance in np.geomspace(*within_m, cases):
+    for distance in np.geomspace(within_m[0], within_m[1], cases):
         r, m_2 = random.normal(size=(2, 3))
         r, m_2 = r * distance / np.linalg.norm(r), m_2 * body_moment_a_m2 / np.linalg.norm(m_2)
         there = centre + r

@@ -1,27 +1,30 @@
 """What the processor does in a kernel: `python count.py` counts it, for notes.toml.
 
-    python count.py                   instructions of a step, by kind, and how fast they go
+    python count.py kernels [NAME]    instructions of a step, by kind, and how fast they go
+    python count.py gradients         instructions of the kernels of a gradient, as they are written
     python count.py first             the phases of a first call, in processor time
     python count.py imports           what an import of the nodes takes, package by package
+    python count.py division          how long one takes, and how soon the next can begin
     python count.py memory            how fast memory takes what is written, one thread and all
+                                      (these four are in costs.py)
 
 A kernel is taken out of the program with the arguments of a run (`count_kernel.c`), counted by
 Valgrind, instruction by instruction, and timed alone, on one thread. Two runs, one of twice as many
 steps, give what a step takes. Needs valgrind, objdump and a C compiler.
 """
 
-import os
+import math
 import re
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import costs
 
 DRIVER = Path(__file__).parent / "count_kernel.c"
 REPEATS = 300
@@ -61,10 +64,8 @@ class Counted(NamedTuple):
 
 def main() -> None:
     what = sys.argv[1] if len(sys.argv) > 1 else "kernels"
-    {"kernels": kernels, "first": first, "imports": imports, "memory": memory}[what]()
-
-
-# --- kernels ------------------------------------------------------------------------------------
+    parts = (kernels, gradients, costs.first, costs.imports, costs.division, costs.memory)
+    {part.__name__: part for part in parts}[what]()
 
 
 def kernels() -> None:
@@ -78,35 +79,73 @@ def kernels() -> None:
     import robots
 
     jax.config.update("jax_enable_x64", True)
-    calls = spy()
+    calls, wanted = spy(), "".join(sys.argv[2:3])
     print("per step, or call, of one robot: instructions, of them arithmetic, division and root,")
     print("with the stack, with other memory; ns on one thread; instructions per ns")
 
     def table(name: str, work: Callable[[int], Any], steps: int, members: int) -> None:
+        if wanted not in name:
+            return
         short, long = (counted(of_steps(calls, work(n))) for n in (steps, 2 * steps))
         show(name, (long - short).per(steps * members))
 
-    table("one motor", motor.alone, 1000, 1)
+    table("one motor", motor.alone, 50_000, 1)
     many = motor.simulation_of().run_batch
     options = {"record": (), "progress": False, "inputs": motor.INPUTS, "threads": 1}
     parameters = {"motor": {name: x[:MEMBERS] for name, x in motor.varied().items()}}
     motors = partial(many, parameters=parameters, **options)
-    table(f"{MEMBERS} motors", lambda n: partial(motors, steps=n), 200, MEMBERS)
+    table(f"{MEMBERS} motors", lambda n: partial(motors, steps=n), 4000, MEMBERS)
     for robot in (robots.ur5(), *map(robots.chain, (8, 10, 12, 16)), robots.humanoid()):
         table(f"one {robot.name}", lambda n, r=robot: arm.alone(r, n), 100, 1)
         name = f"{MEMBERS} {robot.name}"
         table(name, lambda n, r=robot: arm.batch(r, MEMBERS, n, 1), 20, MEMBERS)
-    wired = composed.graph_of(robots.ur5(), "motor", "joint", "arm").run_batch
-    whole = partial(wired, batch_size=MEMBERS, **options | {"inputs": composed.VOLTAGE})
-    name = f"{MEMBERS} of motor, elastic joint and UR5"
-    table(name, lambda n: partial(whole, steps=n), 20, MEMBERS)
+    ur5 = robots.ur5()
+    table("one UR5, watch=False", lambda n: arm.alone(ur5, n, watch=False), 100, 1)
+    name, stop = f"{MEMBERS} UR5 with stops", 20 * math.pi
+    table(name, lambda n: arm.batch(ur5, MEMBERS, n, 1, stop_at_rad=stop), 20, MEMBERS)
+    for nodes in (("motor",), ("joint",), ("motor", "joint", "arm")):
+        wired = composed.graph_of(ur5, *nodes).run_batch
+        given = composed.VOLTAGE if "motor" in nodes else None
+        whole = partial(wired, batch_size=MEMBERS, **options | {"inputs": given})
+        name = f"{MEMBERS} wired: {', '.join(nodes)}"
+        table(name, lambda n, w=whole: partial(w, steps=n), 200, MEMBERS)
     for robot in (robots.ur5(), robots.humanoid()):
         for what in kinematics.ARGUMENTS:
+            name = f"{MEMBERS} {robot.name}, {kinematics.TITLES[what]}"
+            if wanted not in name:
+                continue
             kernel = parts.kernel_of(robot, what)
             given = kinematics.samples(robot, what, MEMBERS)
             work = partial(kernel.call, given, (False,) * len(given), MEMBERS, None, 1)
             found = counted(of_steps(calls, work)).per(MEMBERS)
-            show(f"{MEMBERS} {robot.name}, {kinematics.TITLES[what]}", found)
+            show(name, found)
+
+
+def gradients() -> None:
+    """Instructions for a vector of robots, each counted once: a step is nearly all of a kernel."""
+    import gradient
+    import jax
+    import robots
+
+    from mime.native.machine import _object_code, host
+
+    jax.config.update("jax_enable_x64", True)
+    spy()
+    print("instructions, of them arithmetic, division and root, with the stack, with other memory")
+    for robot in (robots.ur5(), robots.humanoid()):
+        loss = gradient.loss_of(robot, MEMBERS)
+        for name, function in (("rollout", loss), ("gradient", jax.grad(loss))):
+            _texts.clear()
+            program, arguments = gradient.prepared(robot, function, MEMBERS)
+            jax.block_until_ready(program(*arguments))
+            for text in sorted(set(_texts.values()), key=len)[-2:]:
+                with tempfile.NamedTemporaryFile(suffix=".o") as file:
+                    file.write(_object_code(text, host()))
+                    file.flush()
+                    objdump = ["objdump", "-d", file.name]
+                    lines = subprocess.run(objdump, capture_output=True, text=True).stdout
+                found = " ".join(f"{x:9.0f}" for x in by_kind(lines, lambda _: 1)[:-1])
+                print(f"{robot.name}, {name:10s}{found}", flush=True)
 
 
 def show(name: str, found: Counted) -> None:
@@ -168,20 +207,25 @@ def counted(calls: list[Call]) -> Counted:
         subprocess.run(valgrind, check=True, capture_output=True)
         executed = _executed(out.read_text())
         lines = subprocess.run(["objdump", "-d", program], capture_output=True, text=True).stdout
+    return by_kind(lines, lambda address: executed.get(address, 0), ns)
+
+
+def by_kind(lines: str, times: Callable[[int], int], ns: float = 0.0) -> Counted:
+    """The instructions that objdump lists, each as often as it is executed."""
     kinds: Counter[str] = Counter()
     for line in lines.splitlines():
         if not (found := re.match(r" *([0-9a-f]+):\t[0-9a-f ]+\t(\S+) *(.*)", line)):
             continue
-        times_executed = executed.get(int(found[1], 16), 0)
-        kinds["all"] += times_executed
+        executed = times(int(found[1], 16))
+        kinds["all"] += executed
         if re.fullmatch(ARITHMETIC, found[2]):
-            kinds["arithmetic"] += times_executed
+            kinds["arithmetic"] += executed
         if re.fullmatch(SLOW, found[2]):
-            kinds["slow"] += times_executed
+            kinds["slow"] += executed
         if re.search(r"\(%r[sb]p", found[3]):
-            kinds["stack"] += times_executed
+            kinds["stack"] += executed
         elif "(%" in found[3] and not found[2].startswith("lea"):
-            kinds["memory"] += times_executed
+            kinds["memory"] += executed
     return Counted(*(kinds[k] for k in ("all", "arithmetic", "slow", "stack", "memory")), ns)
 
 
@@ -213,115 +257,6 @@ def _executed(profile: str) -> dict[int, int]:
                 executed[address] = executed.get(address, 0) + int(found[2])
             of_call = False
     return executed
-
-
-# --- first calls --------------------------------------------------------------------------------
-
-
-def first() -> None:
-    """Each first call of `startup.py` in a process of its own, and the processor time of phases."""
-    if len(sys.argv) == 2:
-        import startup
-
-        for kind, what, _ in startup.FIRST_RUNS.values():
-            if what != "1000":
-                command = [sys.executable, __file__, "first", kind, what]
-                variables = os.environ | {"JAX_ENABLE_COMPILATION_CACHE": "false"}
-                done = subprocess.run(command, env=variables, capture_output=True, text=True)
-                print(f"{kind} {what}: {done.stdout.strip() or done.stderr[-300:]}", flush=True)
-        return
-    import first_run
-    import jax
-
-    from mime.native import kernel, machine
-
-    jax.config.update("jax_enable_x64", True)
-    jax.block_until_ready(jax.numpy.zeros(3) + 1.0)
-    clock = Phases()
-    make_jaxpr = jax.make_jaxpr
-    jax.make_jaxpr = lambda *a, **k: clock.timed("tracing", make_jaxpr(*a, **k))
-    kernel.kernel_text = clock.timed("lowering", kernel.kernel_text)
-    machine._object_code = clock.timed("LLVM's passes", machine._object_code)
-    emit = machine.llvm.TargetMachine.emit_object
-    machine.llvm.TargetMachine.emit_object = clock.timed("code generation", emit)
-    machine._load = clock.timed("loading", machine._load)
-    work = getattr(first_run, sys.argv[2])(sys.argv[3])
-    clock.timed("the rest", lambda: jax.block_until_ready(work()))()
-    total = sum(clock.seconds.values())
-    print(f"{total:.2f} s:", ", ".join(f"{name} {s:.2f}" for name, s in clock.seconds.items()))
-
-
-class Phases:
-    """Processor time of this thread by phase, each without the phases inside it."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self.inside: list[float] = []
-
-    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            began = time.thread_time()
-            self.inside.append(0.0)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                took = time.thread_time() - began
-                self.seconds[name] = self.seconds.get(name, 0.0) + took - self.inside.pop()
-                if self.inside:
-                    self.inside[-1] += took
-
-        return call
-
-
-# --- imports and memory -------------------------------------------------------------------------
-
-
-def imports() -> None:
-    """Milliseconds that the modules of each package take themselves, those of `import jax` apart."""
-    import startup
-
-    def modules(code: str) -> dict[str, int]:
-        least: dict[str, int] = {}
-        for _ in range(7):
-            command = [sys.executable, "-X", "importtime", "-c", code]
-            told = subprocess.run(command, capture_output=True, text=True).stderr
-            for own, name in re.findall(r"import time: +(\d+) \| +\d+ \| +(\S+)", told):
-                least[name] = min(int(own), least.get(name, int(own)))
-        return least
-
-    alone, both = modules("import jax"), modules(startup.PARTS)
-    by_package: Counter[str] = Counter()
-    for name in both.keys() - alone.keys():
-        by_package[name.split(".")[0]] += both[name]
-    print(f"import jax: {sum(alone.values()) / 1e3:.0f} ms; beyond it:")
-    for package, us in by_package.most_common(12):
-        print(f"  {package:24s}{us / 1e3:8.1f} ms")
-    print(f"  {'in all':24s}{by_package.total() / 1e3:8.1f} ms")
-
-
-def memory() -> None:
-    """GB/s that a thread, and as many as there are cores, write to fresh and to known pages."""
-    import numpy as np
-
-    size, cores = 2**28, os.cpu_count() or 1
-
-    def rate(threads: int, fill: Callable[[], Any]) -> float:
-        best = 0.0
-        for _ in range(7):
-            began = time.perf_counter()
-            workers = [threading.Thread(target=fill) for _ in range(threads)]
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-            best = max(best, threads * size / (time.perf_counter() - began) / 1e9)
-        return best
-
-    known = np.zeros(size // 8)
-    for threads in (1, cores):
-        fresh = rate(threads, lambda: np.empty(size // 8).fill(1.0))
-        again = rate(threads, lambda: known.fill(1.0))
-        print(f"{threads} threads: {fresh:.1f} GB/s to fresh pages, {again:.1f} to known ones")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ A fit is from the log in memory to the result with intervals, from one start, af
 compiled.
 
 Below are errors where the log does not tell, or its clock is late: what each prints as the value of
-R, L, kt, J or b, the worst of them. MIME prints none where none is known.
+R, L, kt, J or b, the worst of them. Without the current none can be known: MIME prints none, and
+`mujoco.sysid` prints values with infinite intervals. One row late it has L with ± 1.1 %.
 """
 
 import io

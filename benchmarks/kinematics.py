@@ -25,7 +25,7 @@ from mime.native.compiled import Traced
 from mime.native.ffi import call_direct
 
 COUNT = 4096
-CALLS, IN_A_ROW = 200, 256
+CALLS, IN_A_ROW = 50, 256
 TOLERANCE = 1e-10
 """One evaluation: only rounding differs."""
 ARGUMENTS = {"kinematics": 1, "Jacobian": 1, "mass matrix": 1, "bias": 2, "forward dynamics": 3}
@@ -96,7 +96,7 @@ def beyond_the_kernel(robot: Robot, what: str) -> Figure:
     def measure() -> float:
         work, kernel = calls(robot, what), in_a_row(robot, what)
         np.testing.assert_allclose(work()[0], kernel()[0], rtol=1e-12)  # another order of arguments
-        a, b = best_of(15, [work, kernel])
+        a, b = best_of(60, [work, kernel])
         return 1e6 * (a / CALLS - b / IN_A_ROW)
 
     name = f"{robot.name}, {TITLES[what]}, one call: beyond the kernel's own time"

@@ -46,10 +46,9 @@ class Robot:
         from mime import GraphManager
         from mime.nodes.actuation.robot_arm import RobotArmNode
 
-        friction, tree = np.full(self.joints, self.friction), self.tree
-        if stop_at_rad is not None:
-            stops = np.tile([-stop_at_rad, stop_at_rad], (self.joints, 1))
-            tree = replace(tree, joint_limits=stops)
+        friction = np.full(self.joints, self.friction)
+        stop = np.inf if stop_at_rad is None else stop_at_rad
+        tree = replace(self.tree, joint_limits=np.tile([-stop, stop], (self.joints, 1)))
         graph = GraphManager()
         graph.add_node(
             RobotArmNode(

@@ -56,7 +56,7 @@ def test_several_stops_at_once_agree_with_the_enumeration_of_all_subsets(n):
 
 @pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
 def test_a_blow_never_raises_the_kinetic_energy_and_leaves_every_stop(e):
-    H, v, side = random_states(6, seed=10)
+    H, v, side = random_states(5, seed=10)
     after = np.asarray(after_blow(H, v, side, e))
 
     def energy(u):
@@ -74,8 +74,8 @@ def test_without_a_stop_nothing_changes_to_the_last_bit():
 
 
 def test_a_single_stop_is_the_textbooks_formula():
-    H, v, _ = random_states(4, seed=12)
-    side = np.zeros((MANY, 4))
+    H, v, _ = random_states(5, seed=12)
+    side = np.zeros((MANY, 5))
     side[:, 2] = 1.0
     inverse = np.linalg.inv(H)
     push = np.maximum(-v[:, 2] / inverse[:, 2, 2], 0.0)

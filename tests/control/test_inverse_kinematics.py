@@ -21,7 +21,7 @@ from mime.core.pose import (
     quat_from_rotation_vector,
 )
 from mime.models import model_path
-from sizes import sized
+from sizes import FULL, sized
 
 pytestmark = pytest.mark.slow
 
@@ -160,7 +160,8 @@ def test_position_only_leaves_the_orientation_free(planar, narrow):
     result = solve_ik(narrow, "tool", target, [0.3, 0.4, 0.2], position_only=True)
     assert result.converged
     assert result.angle_error_rad > 1
-    assert not solve_ik(planar, "tool", target, [0.3, 0.4, 0.2]).converged
+    if FULL:  # the same with the orientation is out of reach
+        assert not solve_ik(planar, "tool", target, [0.3, 0.4, 0.2]).converged
     tip = kin.frame_transform(planar, np.asarray(result.q), "tool")[:3, 3]
     np.testing.assert_allclose(tip, target[:3], atol=1e-6)
 

@@ -74,6 +74,7 @@ def test_a_move_keeps_its_limits_and_arrives(case):
     np.testing.assert_allclose(acceleration[-1], 0, atol=1e-12)
 
 
+@pytest.mark.small("all seven segments", "no cruise, speeds at both ends", "backwards")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_position_is_the_integral_of_velocity_and_velocity_of_acceleration(case):
     curve = s_curve(*case)

@@ -54,6 +54,7 @@ def off(estimate, truth):
     return abs(estimate.value - truth) / (0.5 * (estimate.high - estimate.low))
 
 
+@pytest.mark.small("encoders1")
 @pytest.mark.parametrize("encoders", [("rotor", "load"), ("rotor",)])
 def test_two_encoders_or_the_motors_alone_tell_both_inertias_and_the_spring(joint, log, encoders):
     fit = fitted(joint, log, *encoders)

@@ -7,6 +7,7 @@ One small model for all of it: a motor's resistance and inductance from its curr
 import numpy as np
 import pytest
 from scipy.optimize import brentq, least_squares
+from scipy.optimize._numdiff import approx_derivative
 from scipy.stats import t as student
 
 import mime
@@ -83,6 +84,7 @@ def test_a_profile_is_that_of_scipy_and_asymmetric(simulation):
     assert " + " in next(line for line in str(fit).splitlines() if "l_henry" in line)
 
 
+@pytest.mark.small("huber")
 @pytest.mark.parametrize("loss", ["soft_l1", "huber"])
 def test_a_robust_fit_is_that_of_scipy_with_the_same_loss(simulation, loss):
     made, rows = log(1, NARROW, outliers=0.05)
@@ -103,6 +105,19 @@ def test_a_robust_fit_is_that_of_scipy_with_the_same_loss(simulation, loss):
     )  # fmt: skip
     ours = np.log([fit[name].value for name in UNKNOWNS])
     np.testing.assert_allclose(ours, other.x, atol=1e-5)  # the noise is settled to 1e-4
+    assert fit.checks[0].over_noise == pytest.approx(1.0, abs=0.05)
+    if loss == "huber":  # the sandwich, by hand
+        residuals = whitened(made, sigma)
+        u, J = residuals(ours), approx_derivative(residuals, ours)
+        inside = np.abs(u) < scale
+        spread = np.sqrt(np.mean(np.clip(u, -scale, scale) ** 2)) / np.mean(inside)
+        half = spread * np.sqrt(np.diag(np.linalg.inv(J.T @ J)))
+        half *= student.ppf(0.975, ROWS - 1 - 2)
+        told = [0.5 * np.log(fit[name].high / fit[name].low) for name in UNKNOWNS]
+        assert told[0] == pytest.approx(half[0], rel=1e-3)
+        # Few rows tell the inductance, and some of them are beyond the scale: it is profiled.
+        assert [fit[name].interval for name in UNKNOWNS] == ["linear", "profile"]
+        assert told[1] == pytest.approx(half[1], rel=0.25)
     for name, truth in TRUTH.items():
         assert fit[name].low < truth < fit[name].high
     squares = fitted(simulation, made)
@@ -126,6 +141,7 @@ def test_robust_intervals_cover_the_truth_with_two_outliers_in_a_hundred(simulat
     assert np.all(np.abs(part - 0.95) < ALLOWED), part
 
 
+@pytest.mark.soak("a profile is compared with that of SciPy above")
 def test_profiles_cover_the_truth(simulation):
     part = covered(simulation, WIDE, 0.0, "linear")
     assert np.all(np.abs(part - 0.95) < ALLOWED), part

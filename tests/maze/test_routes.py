@@ -105,6 +105,7 @@ def test_the_fastest_route_beats_every_other_one(profile):
         assert route.time_s == pytest.approx(time_of(maze, route.headings, profile), abs=1e-9)
 
 
+@pytest.mark.soak("mazes that go through vmap are held against Dijkstra too")
 @pytest.mark.slow
 def test_the_compiled_planner_is_as_fast_as_dijkstra():
     for seed in range(sized(50, small=6)):

@@ -68,6 +68,7 @@ def test_a_curve_leads_from_the_middle_of_one_side_to_the_middle_of_the_next(
     assert references.pose[-1, 2] - start[2] == pytest.approx(turn * np.pi / 2, abs=1e-12)
 
 
+@pytest.mark.soak("a curve leads where it should above")
 def test_the_error_of_a_curve_falls_with_the_square_of_the_tick():
     ends = [
         drive(curve(1.0, 0.18), np.zeros(3), steps)[1].pose[-1, :2] - 0.09 for steps in (50, 100)

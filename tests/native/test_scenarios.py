@@ -63,6 +63,7 @@ def members(request):
     return scenario, node, field, starts, inputs, run, run(np.arange(9))
 
 
+@pytest.mark.small("arm_3link_pd")
 def test_any_batch_size_and_order_gives_a_member_the_same_bits(members):
     *_, run, nine = members
     for which in [
@@ -74,6 +75,7 @@ def test_any_batch_size_and_order_gives_a_member_the_same_bits(members):
         assert all(x.tobytes() == nine[name][which].tobytes() for name, x in found.items())
 
 
+@pytest.mark.small("arm_3link_pd")
 def test_any_number_of_threads_and_any_chunks_give_the_same_bits(members):
     *_, run, nine = members
     for options in ({"threads": 1}, {"threads": 3}, {"progress": lambda *_: None}, {"every": 1}):
@@ -81,6 +83,7 @@ def test_any_number_of_threads_and_any_chunks_give_the_same_bits(members):
         assert all(x.tobytes() == nine[name].tobytes() for name, x in found.items())
 
 
+@pytest.mark.small("arm_3link_pd")
 def test_a_run_alone_has_the_bits_of_the_member_of_a_batch(members):
     scenario, node, field, starts, inputs, _, nine = members
     alone = scenario.simulation.run(
@@ -91,6 +94,7 @@ def test_a_run_alone_has_the_bits_of_the_member_of_a_batch(members):
             assert x.tobytes() == nine[f"{n}.{f}"][4].tobytes(), (n, f)
 
 
+@pytest.mark.small("arm_3link_pd")
 def test_a_run_that_goes_on_has_the_bits_of_one_that_was_not_stopped(members):
     scenario, node, field, starts, inputs, _, nine = members
     parts, state = [], {node: {field: starts[4]}}

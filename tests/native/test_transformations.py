@@ -110,6 +110,7 @@ def test_a_kernel_under_a_transformation_is_plain_jax(name):
     agree(mine(*args), by_xla(transform(swing))(*args))
 
 
+@pytest.mark.soak("derivatives are those of plain JAX above")
 def test_derivatives_agree_with_central_differences():
     h, value = 1e-6, jax.jit(total(native))
     slope = jax.jit(jax.grad(total(native)))(Q, P)

@@ -32,6 +32,7 @@ def test_it_moves_as_mujocos_actuators_do_wherever_those_are_stable(robot, recor
         assert distance < (4e-5 if g.limited else 5e-7), g
 
 
+@pytest.mark.soak("the servo moves as MuJoCo above")
 def test_where_a_clamped_torque_leaps_it_is_mujocos_smaller_step_that_agrees(record_figure):
     """The last joint of the desktop arm has 2.4e-6 kg·m²: 1 N·m over a step makes 83 rad/s."""
     desktop = robots()[2]

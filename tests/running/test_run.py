@@ -175,6 +175,7 @@ def test_gradients_through_a_thousand_steps_agree_with_central_differences():
         assert found == pytest.approx(float(central), rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.soak("tests/native/test_reverse.py has segments that are recomputed")
 def test_checkpointed_and_plain_reverse_mode_agree(simulation):
     def angle(torque, remat):
         state, _ = simulation.rollout(
@@ -260,6 +261,7 @@ def test_progress_can_be_a_function_that_sees_every_chunk(simulation):
     assert seen[-1] == (5000, 5000)
 
 
+@pytest.mark.soak("test_memory.py counts the bytes of a run")
 @pytest.mark.slow
 def test_ten_million_steps_recorded_every_thousandth_stay_under_a_gigabyte():
     script = """

@@ -155,6 +155,7 @@ SMALL_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_00
 """No file larger than 20 kB: what a full disk looks like to a program."""
 
 
+@pytest.mark.soak("test_output.py has a disk that fills up")
 def test_on_a_full_disk_a_run_goes_on_and_leaves_no_half_file(start, tmp_path):
     process = start("--out", "here", before=SMALL_FILES)
     code, _, err = end(process)

@@ -113,7 +113,7 @@ def test_a_member_that_diverges_fails_the_command_and_is_named(file, capsys):
 
 
 def test_a_folder_of_another_kind_is_a_users_mistake(file, capsys):
-    (file.parent / "o" / "members.zarr").mkdir(parents=True)
+    (file.parent / "o" / "members.zarr" / "x").mkdir(parents=True)
     with pytest.raises(SystemExit) as ended:
         main(["sweep", "study.toml", "--out", "o"])
     assert ended.value.code == 2

@@ -6,18 +6,22 @@ import random
 import resource
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 import xarray
 
 import mime
+from mime.studies import layout as layouts
+from mime.studies import region as regions
 from mime.studies import store as stores
 from mime.studies import task as tasks
 from mime.studies.file import load_study
 from mime.studies.store import StoreWriteError, StudyError
 from mime.studies.sweep import StudyInterrupted, sweep
 from motor_studies import content, write_study
+from sizes import sized
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +95,16 @@ def test_an_extended_study_runs_its_new_members_alone(study, tmp_path):
     assert mime.open_study(out).dataset.sizes["member"] == 40
 
 
+def test_members_that_an_optimiser_asks_for_are_members_of_the_store(study, tmp_path):
+    some = {name: column[10:20] for name, column in study.columns.items()}
+    assert sweep(study.with_columns(some), out=tmp_path, progress=False).computed == 10
+    assert sweep(study, out=tmp_path, progress=False).computed == 30
+    with pytest.raises(mime.InputError, match=r"must be >= 0 Ω, got -1\.0 for member 0"):
+        study.with_columns(some | {"rotor.r_ohm": -np.ones(10)})
+    with pytest.raises(mime.InputError, match=r"must be numbers for 'rotor\.r_ohm'"):
+        study.with_columns({"rotor.r_ohm": np.ones(10)})
+
+
 def test_two_studies_share_a_store_and_do_not_mix(study, tmp_path):
     out = tmp_path / "out"
     first = sweep(study, out=out, progress=False)
@@ -124,12 +138,12 @@ class Killed(BaseException):
     """As SIGKILL: nothing is tidied up."""
 
 
-@pytest.mark.parametrize("moment", range(20 if os.environ.get("MIME_SOAK") else 4))
+@pytest.mark.parametrize("moment", range(sized(20, small=4)))
 def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
     study, undisturbed, tmp_path, monkeypatch, moment
 ):
     moments = random.Random(moment)
-    plain, left = stores._replace, [moments.randint(1, 30)]
+    plain, left = regions.replace, [moments.randint(1, 30)]
 
     def dies(path, data):
         left[0] -= 1
@@ -142,7 +156,8 @@ def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
 
     kills = 0
     for _ in range(20):
-        monkeypatch.setattr(stores, "_replace", dies)
+        for module in (regions, stores, layouts):
+            monkeypatch.setattr(module, "replace", dies)
         try:
             sweep(study, out=tmp_path, progress=False)
             break
@@ -150,9 +165,30 @@ def test_killed_at_any_moment_a_study_goes_on_to_the_same_bytes(
             kills += 1
             left[0] = moments.randint(1, 30)
     assert kills >= 1
-    monkeypatch.setattr(stores, "_replace", plain)
+    monkeypatch.undo()
     sweep(study, out=tmp_path, progress=False)
     assert content(tmp_path) == content(undisturbed[0])
+
+
+@pytest.mark.soak("as above and in test_cluster.py, by SIGKILL of the whole sweep")
+@pytest.mark.parametrize("moment", range(5))
+def test_a_sweep_that_is_really_killed_goes_on_to_the_same_bytes(tmp_path, moment):
+    file = write_study(tmp_path, 800)
+    study, out = load_study(file), tmp_path / "out"
+    code = (
+        f"import sys; sys.path[:0] = {sys.path!r}; from mime.studies.sweep import sweep\n"
+        f"sweep({str(file)!r}, out={str(out)!r}, progress=False)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as process:
+        end, enough = time.monotonic() + 120, random.Random(moment).randint(1, 60)
+        while len(list(out.glob("marks/*/[0-9]*.json"))) < enough:
+            assert process.poll() is None
+            assert time.monotonic() < end
+        process.kill()
+    result = sweep(study, out=out, progress=False)
+    assert 0 < result.computed <= 800 - 8 * enough
+    sweep(study, out=tmp_path / "undisturbed", progress=False)
+    assert content(out) == content(tmp_path / "undisturbed")
 
 
 def test_a_full_disk_is_told_and_costs_what_is_under_way(study, undisturbed, tmp_path):
@@ -234,7 +270,7 @@ def test_two_sweeps_do_not_write_to_one_store_at_once(study, tmp_path):
 
 def test_a_folder_of_something_else_is_left_alone(study, tmp_path):
     for name in ("a", "b"):
-        (tmp_path / name / "members.zarr").mkdir(parents=True)
+        (tmp_path / name / "members.zarr" / "x").mkdir(parents=True)
     (tmp_path / "b" / "members.zarr" / "zarr.json").write_text('{"attributes": {}}')
     (tmp_path / "c").write_text("x")
     with pytest.raises(StudyError, match=r"has members.zarr and is no store of studies"):
@@ -292,8 +328,7 @@ from mime.studies.file import load_study
 from mime.studies.sweep import sweep
 sys.path[:0] = {path!r}
 small, large = (load_study(Path({folder!r}) / f"{{name}}.toml") for name in ("small", "large"))
-sweep(small, out=Path({folder!r}) / "small", progress=False)
-import ctypes
+sweep(small, out=Path({folder!r}) / "small", threads=1, progress=False)
 pages = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 allowed = {allowed}
 resource.setrlimit(resource.RLIMIT_AS, (pages + allowed, -1))
@@ -303,31 +338,36 @@ try:
     print("fits")
 except MemoryError:
     print("does not fit")
-result = sweep(large, out=Path({folder!r}) / "large", progress=False)
+result = sweep(large, out=Path({folder!r}) / "large", threads=1, progress=False)
 print(result.computed, sum(v.nbytes for v in result.dataset.data_vars.values()))
 """
 
 
+@pytest.mark.soak("chunks are computed and written one by one above")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on memory is Linux's")
 def test_a_study_of_ten_times_the_memory_that_it_may_have(tmp_path):
-    allowed = 96_000_000
+    allowed = 24_000_000
     for name, draws in (("small", 16), ("large", 1200)):
         file = write_study(tmp_path, draws, name=name)
-        text = (
-            file.read_text().replace("every = 50", "every = 1").replace("chunk = 8", "chunk = 16")
-        )
+        text = file.read_text().replace("chunk = 8", "chunk = 16")
+        text = text.replace("every = 50", 'every = 1\nfigures = ["largest current"]')
         file.write_text(text)
     scenario = (tmp_path / "rotor.toml").read_text()
-    scenario = scenario.replace("duration = 0.01", "duration = 10.0").replace("every = 2\n", "\n")
+    scenario = scenario.replace("duration = 0.01", "duration = 2.5").replace("every = 2\n", "\n")
     (tmp_path / "rotor.toml").write_text(scenario)
     script = MEMORY.format(path=sys.path, folder=str(tmp_path), allowed=allowed)
     run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"MALLOC_ARENA_MAX": "1"},  # a thread would reserve 64 MB for its own
     )
     assert run.returncode == 0, run.stderr[-2000:]
     words, counts = run.stdout.splitlines()
     assert words == "does not fit"
     computed, size = map(int, counts.split())
     assert computed == 1200
-    assert size >= 10 * allowed - 40_000_000
+    assert size >= 10 * allowed

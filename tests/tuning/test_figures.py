@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import mime
+from compiling import QUICK
 from mime.scenarios.merits import evaluate
 from mime.tuning.goal import LARGEST, Figures
 
@@ -62,7 +63,8 @@ def test_their_slopes_are_differences_of_themselves(run):
         samples[field] = samples[field] + a * wave
         return figures.values({"motor": samples})
 
-    slopes = np.asarray(jax.jacfwd(of)(0.0))
+    slopes = np.asarray(jax.jit(jax.jacfwd(of), compiler_options=QUICK)(0.0))
+    of = jax.jit(of, compiler_options=QUICK)
     small = 1e-6
     differences = (np.asarray(of(small)) - np.asarray(of(-small))) / (2 * small)
     np.testing.assert_allclose(slopes, differences, rtol=1e-6, atol=1e-8)

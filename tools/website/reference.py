@@ -28,6 +28,7 @@ PAGES = {
     "kinematics": ("Robots, kinematics and dynamics", ("control", "models")),
     "nodes": ("Nodes and their effects", ("nodes",)),
     "fitting": ("Parameters from logs, the next experiment", ("fitting",)),
+    "tuning": ("Gains of controllers", ("tuning",)),
     "studies": ("Studies of many members", ("studies",)),
     "core": ("Nodes of your own, errors", ("core",)),
     "maze": ("Mazes", ("maze",)),

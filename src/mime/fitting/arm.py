@@ -12,6 +12,7 @@ from mime.core.problem import InputError
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
+from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -121,8 +122,6 @@ def _result(
 ) -> Fit:
     from scipy.stats import t as student
 
-    from mime.fitting.fit import _covariance, _estimate, _outliers, _traces
-
     shown = dataclasses.replace(model.shown, z=found.u)
     count = sum(len(part.left) for run in found.rows for part in run)
     quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
@@ -139,7 +138,7 @@ def _result(
         for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
     ]
     estimates = tuple(
-        _estimate(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
+        estimate_of(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
         for j, c in enumerate(shown.coordinates)
     )
     z, price = _existing(looked_for, shown, found.R)
@@ -159,7 +158,7 @@ def _result(
         u = np.asarray(shown.of(jnp.asarray(z)))
         left = _by_field(test, settled_motion(model, held, u, found.noise))
         held_checks = tuple(checks(test, left, found.noise, True, with_delay))
-        held_traces = _traces(test, left, True)
+        held_traces = traces_of(test, left, True)
     return Fit(
         estimates=estimates,
         combinations=tuple(together),
@@ -168,15 +167,15 @@ def _result(
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=tuple(checks(record, residuals, found.noise, sure, with_delay)),
         held_out=held_checks,
-        covariance=_covariance(shown.coordinates, found.u, rank, kinds),
+        covariance=covariance_of(shown.coordinates, found.u, rank, kinds),
         rows=count,
         simulations=found.rounds,
         starts=(1, 1),
         timestep=max(e.period_s for e in record.experiments),
         step_error=0.0,
         kept=kept(model.simulation, looked_for, z),
-        outliers=_outliers(record, residuals, found.noise),
-        traces=(*_traces(record, residuals, False), *held_traces),
+        outliers=outliers_by_row(record, residuals, found.noise),
+        traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
         how=_how(found, price, rank, shown),
     )

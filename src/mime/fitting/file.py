@@ -74,6 +74,7 @@ class FitTable(_Table):
     columns: dict[str, str | ColumnTable]
     unknowns: list[str] | dict[str, UnknownTable]
     logs: dict[str, LogTable]
+    by: Literal["simulation", "inverse_dynamics"] = "simulation"
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
     loss: Literal["linear", "soft_l1", "huber"] = "linear"
@@ -122,7 +123,8 @@ class FitFile:
                 logs,
                 columns,
                 unknowns,
-                inputs=self._others(columns),
+                inputs=None if table.by == "inverse_dynamics" else self._others(columns),
+                by=table.by,
                 starts=table.starts,
                 seed=table.seed,
                 loss=table.loss,

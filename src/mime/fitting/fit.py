@@ -11,19 +11,21 @@ from mime._text import quoted
 from mime.core.arguments import instance, mapping, several, whole, wrong
 from mime.core.problem import InputError
 from mime.fitting.advice import advice, longer, other_input
+from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
+from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.explanation import Check, checks
 from mime.fitting.log import Log, LogError, as_log
-from mime.fitting.loss import NAMES, Loss, outliers
+from mime.fitting.loss import NAMES, Loss
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
-from mime.fitting.result import Estimate, Fit, Outliers, Trace
+from mime.fitting.result import Fit, Trace
 from mime.fitting.search import ROUNDS, Solved, solve
 from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, whitened
 from mime.fitting.unknown import Coordinate, Unknown
@@ -79,11 +81,16 @@ def fit(
         raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
     if instance("by", by, str) not in ("simulation", "inverse_dynamics"):
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
+    if by == "inverse_dynamics" and chosen_loss.is_robust:
+        raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":
-            from mime.fitting.arm import fit_torques
-
+            if chosen_loss.is_robust:
+                raise InputError(
+                    f'loss="{loss}" goes with by="simulation"; inverse dynamics takes squares',
+                    place=("loss",),
+                )
             return fit_torques(simulation, double, chosen, columns, unknowns, progress)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
@@ -131,9 +138,9 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     estimates = tuple(
-        _estimate(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
+        estimate_of(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
     )
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in model.fields}
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in model.fields}
     with_delay = [
         c.key[0] for j, c in enumerate(model.coordinates) if c.kind == "delay" and not at_bound[j]
     ]
@@ -154,7 +161,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         {field: (noise[field], units[field]) for field in model.fields},
         tuple(checks(model, bounded, noise, sure, with_delay)),
         held_checks,
-        _covariance(shown.coordinates, shown.z, rank, kinds),
+        covariance_of(shown.coordinates, shown.z, rank, kinds),
         rows,
         solved.simulations + more,
         solved.starts,
@@ -165,10 +172,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         longer(model, rank),
         other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
         loss.name,
-        _outliers(model, residuals, noise),
+        outliers_by_row(model, residuals, noise),
         sampled_nodes(model.simulation),
         undeclared_nodes(model.simulation, model.experiments[0].period_s / model.fineness),
-        (*_traces(model, residuals, False), *held_traces),
+        (*traces_of(model, residuals, False), *held_traces),
         simulation,
     )
 
@@ -193,42 +200,6 @@ def _kind(kind: Kind, rank: Rank, j: int, interval: Interval | None, in_one: boo
         is_wide = interval.is_profile and interval.high - centre > rank.widest[j]
         return "unknown" if is_wide or not np.isfinite(centre) else "known"
     return "unknown" if kind == "combination" and not in_one else kind
-
-
-def _estimate(c: Coordinate, z: float, found: Interval | None, kind: Kind) -> Estimate:
-    value = float(c.value(z))
-    told = value if kind in ("known", "bound") else None
-    if kind != "known" or found is None:
-        return Estimate(c.name, c.unit, c.kind, kind, told, None, None, c.start, c.prior)
-    low, high = float(c.value(found.low)), float(c.value(found.high))
-    how = "profile" if found.is_profile else "linear"
-    return Estimate(
-        c.name, c.unit, c.kind, kind, told, low, high, c.start, c.prior, how, found.nonlinearity
-    )
-
-
-def _outliers(
-    model: Model, residuals: Mapping[str, Any], noise: Mapping[str, float]
-) -> tuple[Outliers, ...]:
-    """Values that lie far beyond the noise, by log and sensor."""
-    found = []
-    for e, rest in zip(model.experiments, model.split(residuals), strict=True):
-        for s, left in zip(e.sensors, rest, strict=True):
-            beyond = outliers(left / noise[s.field])
-            if beyond.any():
-                rows = tuple(int(line) for line in s.lines[beyond])
-                found.append(Outliers(e.file, s.column, s.field, len(left), rows))
-    return tuple(found)
-
-
-def _covariance(
-    found: Sequence[Coordinate], z: np.ndarray, rank: Rank, kinds: Sequence[Kind]
-) -> np.ndarray:
-    known = [j for j, kind in enumerate(kinds) if kind == "known"]
-    slope = np.array(
-        [float(found[j].value(z[j])) if found[j].is_log else found[j].scale for j in known]
-    )
-    return rank.covariance[np.ix_(known, known)] * np.outer(slope, slope)
 
 
 def _held_out(
@@ -256,24 +227,8 @@ def _held_out(
         )
         where = ends[0]
     residuals = test.programs.residuals(where, test.data)
-    bounded = {f: noise[f] * loss.psi(np.asarray(residuals[f]) / noise[f]) for f in test.fields}
-    return (tuple(checks(test, bounded, noise, True, with_delay)), _traces(test, residuals, True))
-
-
-def _traces(model: Model, residuals: Mapping[str, Any], held_out: bool) -> tuple[Trace, ...]:
-    return tuple(
-        Trace(
-            e.name,
-            s.field,
-            s.place.spec.unit,
-            s.positions * e.period_s,
-            s.measured,
-            s.measured + left,
-            held_out,
-        )
-        for e, rest in zip(model.experiments, model.split(residuals), strict=True)
-        for s, left in zip(e.sensors, rest, strict=True)
-    )
+    bounded = {f: loss.bounded(residuals[f], noise[f]) for f in test.fields}
+    return (tuple(checks(test, bounded, noise, True, with_delay)), traces_of(test, residuals, True))
 
 
 def _refuse_same_names(experiments: Sequence[Experiment]) -> None:

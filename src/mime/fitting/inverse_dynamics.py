@@ -91,21 +91,20 @@ class TorqueModel:
         slopes = jax.lax.map(along, jnp.eye(count + shape[0] * shape[1]))
         return self.torques(u, motion), slopes[:count], slopes[count:]
 
-    def rows(self, u: np.ndarray, motion: np.ndarray, joint: int) -> tuple[np.ndarray, ...]:
-        """tau_j (rows,) with its slopes by u (rows, unknowns) and by the motion (rows, 3, n).
+    def rows(self, u: np.ndarray, motion: np.ndarray) -> tuple[np.ndarray, ...]:
+        """tau (rows, n), and its slopes (unknowns, rows, n) and (3 n, rows, n).
 
         In pieces of one length, so that one program is for all logs.
         """
         count = len(motion)
         padded = np.concatenate([motion, np.repeat(motion[-1:], -count % _PIECE, axis=0)])
-        found = []
-        for at in range(0, len(padded), _PIECE):
-            tau, Y, G = self.program(u, padded[at : at + _PIECE])
-            found.append([np.asarray(part[..., joint]) for part in (tau, Y, G)])
-        tau = np.concatenate([part[0] for part in found])[:count]
-        Y = np.concatenate([part[1] for part in found], axis=1)[:, :count].T
-        G = np.concatenate([part[2] for part in found], axis=1)[:, :count].T
-        return tau, np.array(Y), G.reshape(count, *motion.shape[1:])
+        pieces = [self.program(u, padded[at : at + _PIECE]) for at in range(0, count, _PIECE)]
+        tau = np.concatenate([np.asarray(piece[0]) for piece in pieces])[:count]
+        Y, G = (
+            np.concatenate([np.asarray(piece[i]) for piece in pieces], axis=1)[:, :count]
+            for i in (1, 2)
+        )
+        return tau, Y, G
 
 
 _programs: dict[Hashable, Callable[..., Any]] = {}
@@ -129,6 +128,7 @@ class Rows:
 def linearised(model: TorqueModel, run: Run, u: Any) -> list[Rows]:
     """All torque sensors of a run, at u and at the run's motion."""
     found, columns = [], model.columns
+    evaluated: dict[bytes, tuple[np.ndarray, ...]] = {}
     coordinates = model.shown.coordinates
     for sensor in run.experiment.sensors:
         at = {kind: columns.get((kind, sensor.field)) for kind in ("delay", "offset", "gain")}
@@ -136,7 +136,10 @@ def linearised(model: TorqueModel, run: Run, u: Any) -> list[Rows]:
         time = sensor.positions * run.experiment.period_s - amount.get("delay", 0.0)
         first, basis = run.motion.basis(time)
         motion = run.motion.at(time)
-        tau, Y, slope = model.rows(u, motion[:, :3], joint_of(sensor.place))
+        if (key := time.tobytes()) not in evaluated:  # sensors that are not late share it
+            evaluated[key] = model.rows(u, motion[:, :3])
+        tau, Y, slope = (part[..., joint_of(sensor.place)].T for part in evaluated[key])
+        slope, Y = slope.reshape(len(time), 3, -1), np.array(Y)
         gain = amount.get("gain", 1.0)
         G = gain * np.einsum("tdj,tdk->tkj", slope, basis[:, :3])
         Y *= gain
@@ -242,7 +245,6 @@ def solve(
     given    sigma of the sensors whose noise is known
     stds     what is known of u beforehand: its standard deviation, infinite where nothing is
     """
-    random = np.random.default_rng(0)
     u, start, runs = model.shown.z.copy(), model.shown.z, list(runs)
     rows = [linearised(model, run, u) for run in runs]
     noise = _first_noise(rows, runs) | dict(given)
@@ -269,7 +271,7 @@ def solve(
         ]
         back = V @ np.linalg.inv(R.T @ R) @ V.T
         rows = [linearised(model, run, u) for run in runs]
-        before, noise = noise, _noise(rows, parts, noise, back, random) | dict(given)
+        before, noise = noise, _noise(rows, parts, noise, back) | dict(given)
         tell(count)
         quiet = all(abs(noise[f] / before[f] - 1) < _SETTLED for f in noise)
         if quiet and np.linalg.norm(R @ V.T @ step) < _SETTLED * np.sqrt(len(R) + 1):
@@ -304,9 +306,9 @@ def _noise(
     parts: Sequence[Normal],
     noise: Mapping[str, float],
     back: np.ndarray,
-    random: Any,
 ) -> dict[str, float]:
     """sigma_s² = |r_s|² / (n_s - p_s), p_s the share of motion and unknowns that s has fitted."""
+    random = np.random.default_rng(0)  # the same probes in every round, or no round is the last
     squares: dict[str, float] = {}
     free: dict[str, float] = {}
     for run, part in zip(rows, parts, strict=True):

@@ -66,6 +66,11 @@ class Loss:
                 break
         return len(r) * sigma**2
 
+    def bounded(self, r: Any, sigma: float) -> Any:
+        """Residuals without what outliers have beyond the rest, as large as they are on average."""
+        expected = _moments(self.name, self.scale)[1]
+        return sigma * self.psi(np.asarray(r) / sigma) / np.sqrt(expected)
+
     def information(self, u: Any) -> tuple[float, float]:
         """mean psi' and mean psi² of these residuals; 1 and 1 for squares."""
         if not self.is_robust:

@@ -230,6 +230,8 @@ def told(simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarra
     for group, members in groups.items():
         address, kind, size = group
         own = _own(simulation, address)
+        names: tuple[str, ...]
+        units: tuple[str, ...]
         if kind == "whole":
             names, units, scale, now = bodies.MOMENTS, bodies.UNITS, bodies.scales(own), "moments"
             link = address

@@ -204,29 +204,19 @@ class Fit(Mapping[str, Estimate]):
     def to_mjcf(self, path: str | os.PathLike[str]) -> None:
         """Write `simulation` for MuJoCo, with half of each 95 % interval in a comment beside it.
 
-        What is not known is marked as the prior that was kept. Values of a machine that the file
-        does not hold by name (an elastic joint's own) are there without a comment.
+        What is not known is marked as the prior that was kept.
         """
+        from mime.fitting.exports import comments
+
         simulation = self.simulation
-        machines = [n for n, node in simulation.nodes.items() if hasattr(node, "graph_to_mjcf")]
-        said = [
-            e
-            for e in self.estimates
-            if e.quantity == "parameter"
-            and ("[" in e.name or e.name.partition(".")[0] not in machines)
-        ]
-        simulation.to_mjcf(
-            path,
-            origins={
-                e.name: "fit, 95 %" if e.is_known else "not known from this log, prior kept"
-                for e in said
-            },
-            uncertainties={
-                e.name: float(f"{0.5 * (e.high - e.low):.2g}")
-                for e in said
-                if e.low is not None and e.high is not None
-            },
-        )
+        origins, uncertainties = comments(self, simulation)
+        simulation.to_mjcf(path, origins=origins, uncertainties=uncertainties)
+
+    def to_urdf(self, path: str | os.PathLike[str]) -> None:
+        """Write the arm of `simulation` as a URDF, with the same comments."""
+        from mime.fitting.exports import arm_to_urdf
+
+        arm_to_urdf(self, path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, whole or not at all."""

@@ -65,7 +65,7 @@ def arm_of(simulation: Simulation, columns: Mapping[str, str | Channel]) -> Robo
     ):
         if refused:
             raise InputError(f"{arm.name!r} {why}: fit it by='simulation'", place=("columns",))
-    return arm  # type: ignore[no-any-return]
+    return arm
 
 
 def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Channel]) -> Run:

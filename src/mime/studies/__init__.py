@@ -4,7 +4,8 @@
     study, file     a graph, its members and what is kept of each; `study.toml`
     experiment      columns of parameters to figures and fields, by `run_batch`
     address         what a member's result depends on, as a digest
-    store           a Zarr store: a region for each chunk, and a mark when it is done
+    store, layout   a Zarr store: a region for each chunk, and a mark when it is done
+    region, task    one chunk: its members run, its files written
     sweep, cluster  the chunks that are missing, on this machine or on a cluster of Dask's
     result          all of it as one xarray dataset
 

@@ -27,7 +27,7 @@ class ClusterError(StudyError):
 
 
 class WorkerWarning(UserWarning):
-    """A worker was refused; the others go on."""
+    """A worker was refused, and the others go on; or there is none yet."""
 
 
 def on_cluster(client: "distributed.Client | str", threads: int | None) -> Runner:
@@ -76,7 +76,9 @@ class _Run:
 
         if not self.left:
             return
-        self.client.wait_for_workers(1)
+        if not self.client.scheduler_info(n_workers=-1)["workers"]:
+            warn_user(WorkerWarning("the cluster has no worker yet; waiting for the first"))
+            self.client.wait_for_workers(1)
         completed = distributed.as_completed()
         try:
             self._refill(completed)

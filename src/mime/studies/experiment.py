@@ -256,6 +256,10 @@ def _figures(
         block = dataclasses.replace(batch, fields=fields, diverged=inside, batch_size=count)
         return [evaluate(merit, block).value for merit in merits]
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        blocks = list(pool.map(of_block, range(0, size, rows)))
+    firsts, most = range(0, size, rows), threads or os.cpu_count() or 1
+    if min(len(firsts), most) == 1:
+        blocks = list(map(of_block, firsts))
+    else:
+        with ThreadPoolExecutor(most) as pool:
+            blocks = list(pool.map(of_block, firsts))
     return {merit.name: np.concatenate([b[i] for b in blocks]) for i, merit in enumerate(merits)}

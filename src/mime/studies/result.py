@@ -13,7 +13,9 @@ from mime._files import write_atomically
 from mime._text import quoted
 from mime.core.arguments import path as path_of
 from mime.running.trajectory import Divergence
-from mime.studies.store import ADDRESS, Store, StudyError, diverged, groups, import_zarr, read_store
+from mime.studies.layout import groups, import_zarr, read_store
+from mime.studies.region import ADDRESS
+from mime.studies.store import Store, StudyError, diverged
 from mime.studies.study import Study
 
 if TYPE_CHECKING:

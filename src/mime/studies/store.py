@@ -12,13 +12,10 @@ chunks. A plan is kept, so that a study that was stopped goes on in the same row
 same bytes however often that happened.
 """
 
-import contextlib
-import dataclasses
 import functools
 import io
 import json
-import os
-import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,12 +27,10 @@ from mime._text import Travels
 from mime.running.identity import digest
 from mime.running.trajectory import Divergence
 from mime.studies.address import BYTES, as_keys
-from mime.studies.experiment import Kept, versions
+from mime.studies.region import ADDRESS, Region, chunk_file, filled, replace
 from mime.studies.study import Study
 
-FORMAT = "MIME study 1"
-ADDRESS = "address"
-_ARRAYS, _MARKS = "members.zarr", "marks"
+ARRAYS, MARKS = "members.zarr", "marks"
 
 
 class StudyError(Travels, ValueError):
@@ -44,45 +39,6 @@ class StudyError(Travels, ValueError):
 
 class StoreWriteError(StudyError):
     """A store that cannot be written to: no room, or no permission. What is done is kept."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Region:
-    """One chunk of a store: where a worker writes, and nobody else."""
-
-    arrays: str
-    """The folder of the group's arrays."""
-    marks: str
-    """The folder of the group's marks."""
-    chunk: int
-    rows: int
-    """Rows of a whole chunk; one with fewer members is filled up."""
-    choices: Mapping[str, list[Any]]
-    """The words of columns that hold no numbers; the store has their places in these lists."""
-
-    def write(self, columns: Mapping[str, np.ndarray], addresses: np.ndarray, kept: Kept) -> None:
-        """Write all arrays of the chunk, then its mark."""
-        own = {
-            name: np.array([self.choices[name].index(value) for value in column], np.int32)
-            if name in self.choices
-            else column
-            for name, column in columns.items()
-        }
-        sums = {}
-        for name, values in {ADDRESS: addresses, **own, **kept.arrays}.items():
-            content = _filled(values, self.rows).tobytes()
-            path = chunk_file(Path(self.arrays), name, self.chunk, values.ndim)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _replace(path, content)
-            sums[name] = [zlib.crc32(content), len(content)]
-        mark = {
-            "members": len(addresses),
-            "sums": sums,
-            "diverged": {
-                str(row): dataclasses.astuple(where) for row, where in kept.diverged.items()
-            },
-        }
-        _replace(Path(self.marks) / f"{self.chunk}.json", json.dumps(mark).encode())
 
 
 class Store:
@@ -94,8 +50,8 @@ class Store:
         self.folder, self.group, self.rows, self.layout = folder, group, rows, layout
         self.check = check
         """Whether checksums are looked at, or sizes alone."""
-        self.arrays = folder / _ARRAYS / group
-        self.marks = folder / _MARKS / group
+        self.arrays = folder / ARRAYS / group
+        self.marks = folder / MARKS / group
 
     def sweep_up(self) -> None:
         """Remove what a killed writer has left: parts of files that nobody waits for."""
@@ -167,8 +123,13 @@ class Store:
         """
         found = []
         for index in range(len(list(self.marks.glob("plan_*.npz")))):
-            with np.load(self.marks / f"plan_{index}.npz", allow_pickle=False) as file:
-                found.append((str(file["digest"]), int(file["first"]), file["members"]))
+            path = self.marks / f"plan_{index}.npz"
+            try:
+                with np.load(path, allow_pickle=False) as file:
+                    found.append((str(file["digest"]), int(file["first"]), file["members"]))
+            except (ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+                words = f"{path}: damaged; delete the folders {self.group} of the store"
+                raise StudyError(f"{words} to start anew") from error
         return found
 
     def plan(self, study: Study) -> list[tuple[int, np.ndarray]]:
@@ -178,7 +139,7 @@ class Store:
         if own not in [name for name, _, _ in plans]:
             missing = np.flatnonzero(self.rows_of(study.addresses) < 0)
             first = sum(len(members) // self.rows for _, _, members in plans)
-            table = [_filled(c.members, self.rows, -1) for c in study.chunks(missing, self.rows)]
+            table = [filled(c.members, self.rows, -1) for c in study.chunks(missing, self.rows)]
             if table:
                 members = np.concatenate(table)
                 self._note(len(plans), own, first, members)
@@ -205,7 +166,7 @@ class Store:
             return left
         plans = self.plans()
         first = sum(len(members) // self.rows for _, _, members in plans)
-        table = [_filled(c.members, self.rows, -1) for c in study.chunks(lost, self.rows)]
+        table = [filled(c.members, self.rows, -1) for c in study.chunks(lost, self.rows)]
         self._note(len(plans), own, first, np.concatenate(table))
         self._grow((first + len(table)) * self.rows)
         return left + [(first + i, rows[rows >= 0]) for i, rows in enumerate(table)]
@@ -213,7 +174,7 @@ class Store:
     def _note(self, index: int, own: str, first: int, members: np.ndarray) -> None:
         file = io.BytesIO()
         np.savez(file, digest=np.array(own), first=np.array(first), members=members)
-        _replace(self.marks / f"plan_{index}.npz", file.getvalue())
+        replace(self.marks / f"plan_{index}.npz", file.getvalue())
 
     def _grow(self, rows: int) -> None:
         """Make room for so many rows in all arrays."""
@@ -222,193 +183,7 @@ class Store:
             about = json.loads(path.read_bytes())
             if about["shape"][0] != rows:
                 about["shape"][0] = rows
-                _replace(path, json.dumps(about, indent=2).encode())
-
-
-def open_store(folder: Path, study: Study) -> Store:
-    """The study's group in a folder, made where it is not there yet."""
-    import_zarr()
-    root = folder / _ARRAYS
-    _refuse_other(folder)
-    arrays = root / study.signature
-    marks = folder / _MARKS / study.signature
-    if not (marks / "layout.json").exists():
-        marks.mkdir(parents=True, exist_ok=True)
-        layout = _create(root, arrays, study)
-        _replace(marks / "layout.json", json.dumps(layout, indent=1).encode())
-    return _opened(folder, study.signature, study)
-
-
-@contextlib.contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Hold the store for one sweep; the system lets go of it when a process dies."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with (folder / ".lock").open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StudyError(
-                f"{folder}: another sweep is writing there; wait for its end, or choose another "
-                "folder"
-            ) from None
-        except OSError:  # a file system without locks
-            pass
-        yield
-
-
-def groups(folder: Path) -> list[str]:
-    """The signatures in a store."""
-    if not (folder / _ARRAYS / "zarr.json").exists():
-        raise StudyError(f"{folder}: no study is kept there")
-    return sorted(file.parent.name for file in (folder / _MARKS).glob("*/layout.json"))
-
-
-def read_store(folder: Path, group: str, check: bool = True) -> Store:
-    """A group of a store as it is."""
-    return _opened(folder, group, None, check)
-
-
-def _opened(folder: Path, group: str, study: Study | None, check: bool = True) -> Store:
-    file = folder / _MARKS / group / "layout.json"
-    try:
-        layout = json.loads(file.read_bytes())
-        rows = int(layout["rows"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        words = f"{file}: damaged; delete the folders {group} of the store to start anew"
-        raise StudyError(words) from error
-    if study is not None:
-        added = False
-        for name, column in study.columns.items():
-            if column.dtype == object:
-                known = layout["choices"].setdefault(name, [])
-                new = [v for v in dict.fromkeys(column.tolist()) if v not in known]
-                known += new
-                added = added or bool(new)
-        if added:
-            _replace(file, json.dumps(layout, indent=1).encode())
-    return Store(folder, group, rows, layout, check)
-
-
-def _refuse_other(folder: Path) -> None:
-    """Stop at a folder that holds something else."""
-    root = folder / _ARRAYS / "zarr.json"
-    if root.exists():
-        try:
-            about = json.loads(root.read_bytes())["attributes"]
-            if about["format"] == FORMAT:
-                return
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise StudyError(f"{root.parent}: not a store of studies; choose another folder")
-    known = {_ARRAYS, _MARKS}
-    if folder.is_dir() and (other := {f.name for f in folder.iterdir()} & known):
-        raise StudyError(
-            f"{folder}: has {', '.join(sorted(other))} and is no store of studies; delete them, "
-            "or choose another folder"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise StudyError(f"{folder}: is a file, expected a folder")
-
-
-def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
-    """Make the group and its arrays, without rows."""
-    zarr = import_zarr()
-    if not (root / "zarr.json").exists():
-        root.mkdir(parents=True, exist_ok=True)
-        zarr.create_group(str(root), zarr_format=3, attributes={"format": FORMAT})
-    about = {
-        "title": study.title,
-        "source": study.source,
-        "varied": list(study.columns),
-        "versions": versions(),
-    }
-    group = zarr.create_group(str(arrays), zarr_format=3, attributes=about, overwrite=True)
-    rows = study.chunk
-    dimensions: dict[str, int] = {}
-
-    def array(
-        name: str, shape: tuple[int, ...], dtype: Any, labels: list[str], **attrs: Any
-    ) -> None:
-        group.create_array(
-            name,
-            shape=(0, *shape),
-            chunks=(rows, *shape),
-            dtype=dtype,
-            compressors=None,
-            filters=None,
-            fill_value=0 if np.dtype(dtype).kind in "iub" else float("nan"),
-            dimension_names=["member", *labels],
-            attributes=attrs,
-        )
-        dimensions[name] = 1 + len(shape)
-
-    array(ADDRESS, (BYTES,), "uint8", ["byte"])
-    for name, column in study.columns.items():
-        kind = "int32" if column.dtype == object else "float64"
-        array(name, (), kind, [], units=study.units[name] or "1")
-    for v in study.variables:
-        labels = ["time"] * bool(v.shape) + [f"{v.name}.axis{i}" for i in range(len(v.shape) - 1)]
-        about = {"units": v.unit or "1", "long_name": v.description or v.name}
-        array(v.name, v.shape, v.dtype, labels, **about)
-    return {
-        "rows": rows,
-        "dimensions": dimensions,
-        "choices": {n: [] for n, c in study.columns.items() if c.dtype == object},
-        "varied": {name: study.units[name] for name in study.columns},
-        "time_s": study.experiments[0].times.tolist() if study.experiments[0].fields else [],
-        "title": study.title,
-        "source": study.source,
-        "versions": versions(),
-    }
-
-
-def import_zarr() -> Any:
-    """The package, or words on how to have it."""
-    try:
-        import zarr
-    except ImportError as error:
-        raise StudyError(
-            "a store of studies needs zarr: pip install 'mime-sim[studies]'"
-        ) from error
-    return zarr
-
-
-def chunk_file(arrays: Path, name: str, chunk: int, dimensions: int) -> Path:
-    """Where Zarr has a chunk along the first axis; the other axes are whole."""
-    return arrays.joinpath(name, "c", str(chunk), *["0"] * (dimensions - 1))
-
-
-def _filled(values: np.ndarray, rows: int, fill: int | None = None) -> np.ndarray:
-    """As many rows as a chunk has, in Zarr's order of bytes."""
-    values = np.ascontiguousarray(values)
-    little = values.astype(values.dtype.newbyteorder("<"), copy=False)
-    if len(values) == rows:
-        return little
-    empty = fill if fill is not None else 0 if values.dtype.kind in "iub" else np.nan
-    rest = np.full((rows - len(values), *values.shape[1:]), empty, little.dtype)
-    return np.concatenate([little, rest])
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all, whatever process is killed.
-
-    It is not forced onto the disk: should the power fail, a checksum tells, and the chunk runs
-    again.
-    """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+                replace(path, json.dumps(about, indent=2).encode())
 
 
 def diverged(store: Store) -> Iterator[tuple[int, Divergence]]:

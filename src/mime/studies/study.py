@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mime._text import quoted
 from mime.core.printing import cut
 from mime.core.problem import InputError, ProblemError
 from mime.running.identity import digest
@@ -74,6 +75,23 @@ class Study:
         base = self.prints[0] if len(self.experiments) == 1 else self.source
         names = sorted(self.columns), sorted(fixed)
         return digest(json.dumps([base, layout, names, versions()]))[:16]
+
+    def with_columns(self, columns: Mapping[str, np.ndarray]) -> "Study":
+        """The same study of other members, for whoever chooses them one by one (an optimiser): in
+        one store with this study's, and checked as these are.
+        """
+        if set(columns) != set(self.columns) or len(self.experiments) > 1:
+            raise InputError(
+                f"columns must be numbers for {quoted(self.columns)}, and of one graph",
+                place=("columns",),
+            )
+        table = {name: np.array(columns[name], dtype=float) for name in self.columns}
+        if len({column.shape for column in table.values()}) != 1:
+            raise InputError("columns need as many values each", place=("columns",))
+        size = len(next(iter(table.values())))
+        other = dataclasses.replace(self, columns=table, variant=np.zeros(size, np.int32))
+        other.check()
+        return other
 
     def chunks(self, members: np.ndarray, size: int) -> Iterator[Chunk]:
         """Some members in batches of `size`: each of one experiment, in the study's order."""

@@ -18,8 +18,9 @@ from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.experiment import Kept, versions
 from mime.studies.file import Base, build_study, checked_table, load_study, plain, source_of
+from mime.studies.layout import lock, open_store
 from mime.studies.result import StudyResult, attributes, result_of
-from mime.studies.store import Store, StoreWriteError, lock, open_store
+from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
 from mime.studies.task import Done, Runner, Task, Work, run_task
 
@@ -155,6 +156,8 @@ def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyR
             store.sweep_up()
             left = store.plan(study)
             computed = _run(study, store, left, progress, run)
+            if computed:
+                store.sweep_up()  # after workers that were killed
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
         words = "chunks that are done are kept; make room, and sweep again to go on"

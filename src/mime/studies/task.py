@@ -9,7 +9,8 @@ import numpy as np
 
 from mime._text import Travels
 from mime.studies.experiment import Experiment, versions
-from mime.studies.store import Region, StudyError
+from mime.studies.region import Region
+from mime.studies.store import StudyError
 from mime.studies.study import Chunk, Study
 
 

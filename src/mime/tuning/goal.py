@@ -176,13 +176,15 @@ class Figures:
         elif goal.kind in ("settling_time", "rise_time", "overshoot"):
             value = _response(merit, t, y)
         elif goal.kind == LARGEST:
-            value = jnp.max(jnp.abs(y[first:]))
+            value = _largest(jnp.abs(y[first:]))
         elif goal.kind == "rms":
             value = _root(jnp.mean(y[first:] ** 2))
         elif goal.kind == "final":
             value = y[-1]
         else:
-            value = getattr(jnp, goal.kind)(y[first:])
+            kept = y[first:]
+            sign = -1.0 if goal.kind == "min" else 1.0
+            value = jnp.mean(kept) if goal.kind == "mean" else sign * _largest(sign * kept)
         return value
 
 
@@ -212,6 +214,14 @@ def _picked(name: str, recorded: Any) -> Any:
     return values if index is None else values[(slice(None), *index)]
 
 
+def _largest(x: Any) -> Any:
+    """max x. The slope of `jnp.max` looks for entries equal to the largest; where a compiler rounds
+    the two differently there are none, and the slope is 0 / 0.
+    """
+    flat = x.ravel()
+    return flat[jnp.argmax(flat)]
+
+
 def _root(x: Any) -> Any:
     """sqrt, with a slope of 0 at 0."""
     return jnp.where(x == 0, 0.0, jnp.sqrt(jnp.where(x == 0, 1.0, x)))
@@ -230,7 +240,7 @@ def _compared(kind: str, error: Any) -> Any:
     if kind == "rms_error":
         return _root(jnp.mean(error**2))
     squares = jnp.sum(error.reshape(len(error), -1) ** 2, axis=1)
-    return _root(jnp.mean(squares)) if kind == "rms_distance" else _root(jnp.max(squares))
+    return _root(jnp.mean(squares)) if kind == "rms_distance" else _root(_largest(squares))
 
 
 def _response(merit: Any, time: np.ndarray, y: Any) -> Any:
@@ -238,9 +248,9 @@ def _response(merit: Any, time: np.ndarray, y: Any) -> Any:
     first = max(int(np.searchsorted(time, merit.after, side="right")) - 1, 0)
     t, values = time[first:] - merit.after, y[first:]
     y0, y1 = values[0], values[-1] if merit.target is None else merit.target
-    way = (values - y0) / jnp.where(y1 == y0, jnp.nan, y1 - y0)
+    way = (values - y0) / (y1 - y0)
     if merit.kind == "overshoot":
-        return 100.0 * jnp.maximum(0.0, jnp.max(way - 1.0))
+        return 100.0 * jnp.maximum(0.0, _largest(way - 1.0))
     if merit.kind == "rise_time":
         return _crossing(t, way, 0.9) - _crossing(t, way, 0.1)
     off = jnp.abs(way - 1.0)

@@ -142,7 +142,7 @@ def test_a_named_frame_is_a_place_on_its_link(arm):
     np.testing.assert_allclose(frame_transform(named, q, "tip"), expected, atol=1e-14)
 
 
-@pytest.mark.small("lock", "attach")
+@pytest.mark.small("lock")
 @pytest.mark.parametrize(
     ("change", "x"),
     [

@@ -158,6 +158,7 @@ def test_in_loops_all_functions_give_what_python_computes_unrolled(figure, monke
         np.testing.assert_allclose(found[name], value, rtol=0, atol=allowed * size, err_msg=name)
 
 
+@pytest.mark.soak("tests/native/test_reverse.py has gradients of loops")
 def test_gradients_in_loops_agree_with_differences(figure, monkeypatch):
     """With respect to all that may vary, the masses included."""
 

@@ -56,6 +56,7 @@ def energy_of_elastic(node, state):
     return kinetic_energy(bare, q, qd) + 0.5 * jnp.sum(J * rotor**2) + springs
 
 
+@pytest.mark.soak("MIME-VER-162 has the rigid arm")
 @pytest.mark.small("0.7")
 @pytest.mark.parametrize("e", [0.0, 0.7])
 def test_a_stop_never_raises_the_energy_of_a_rigid_arm(e):

@@ -344,6 +344,7 @@ def test_a_joint_that_slides_takes_the_exact_model_only(tmp_path):
         arm(tree, joint_model="inserted_body", inserted_inertia_kg_m2=[1e-3], **spring)
 
 
+@pytest.mark.soak("test_every_node.py has an example of each node")
 def test_metadata_is_whole(planar):
     node = arm(planar, joint_stiffness_n_m_per_rad=np.ones(3))
     assert node.validate_mime_consistency() == []
@@ -399,6 +400,7 @@ def test_an_entry_of_a_link_or_joint_has_an_address(half_elastic, address):
     assert any(np.any(moved[0][name] != unchanged[name]) for name in unchanged)
 
 
+@pytest.mark.soak("tests/running sweeps and differentiates by name")
 def test_entries_are_swept_and_differentiated_by_name(half_elastic):
     masses, stiffness = np.array([0.5, 1.0, 2.0]), np.array([40.0, 50.0, 60.0])
     names = "arm.link[link_2].mass_kg", "arm.joint[wrist].stiffness_n_m_per_rad"

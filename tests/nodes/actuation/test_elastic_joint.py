@@ -173,7 +173,7 @@ def test_the_transmission_torque_is_what_the_motor_does_not_spend_on_the_rotor(m
     assert float(fluxes["deflection"]) == 0.05
 
 
-@pytest.mark.small("changes0", "changes3")
+@pytest.mark.small("changes3")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -47,6 +47,7 @@ def state(q, qd=None):
     }
 
 
+@pytest.mark.soak("test_every_node.py has an example of each node")
 def test_metadata_is_whole(desktop):
     assert arm(desktop).validate_mime_consistency() == []
 

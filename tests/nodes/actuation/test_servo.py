@@ -297,6 +297,7 @@ def test_gradients_of_a_saturated_step_are_those_of_the_step(tree):
     assert float(jax.grad(speed)(600.0)) == pytest.approx(float(central), rel=1e-5)
 
 
+@pytest.mark.soak("test_robot_arm.py has an arm in single precision")
 def test_single_precision_holds_its_limits_too(tree):
     with jax.enable_x64(False):
         arm = RobotArmNode("arm", DT, tree, "tool", servo=Servo(1e3, 1e2, **LIMITS, **SPEEDS))

@@ -14,6 +14,7 @@ from mime.nodes.sensing.infrared import adc_from_distance
 from mime.nodes.sensing.range_sensor import RangeSensorNode
 from mime.nodes.sensing.ray_casting import crossings_within
 from mime.running.graph import GraphManager
+from sizes import sized
 
 MAZE = (np.ones((4, 3)), np.ones((3, 4)))
 IR = {"ir_a_m": 1.214233, "ir_b": 0.023794, "ir_c_counts": 284.688506}
@@ -38,7 +39,7 @@ def measure(node, poses):
     return jax.tree.map(np.asarray, scan(node, jnp.asarray(poses)))
 
 
-@pytest.mark.small("options3")
+@pytest.mark.soak("test_every_node.py has an example of each node")
 @pytest.mark.parametrize(
     "options",
     [
@@ -82,6 +83,7 @@ def test_noise_has_its_deviation_follows_its_seed_and_is_independent_by_sensor()
     assert not np.array_equal(noisy[0]["reading"], noisy[2]["reading"])
 
 
+@pytest.mark.soak("noise in metres has its deviation above")
 def test_noise_in_counts_has_its_deviation():
     fluxes = measure(sensor(**IR, noise_counts=5.0), np.tile(POSE, (5000, 1)))
     calibration = tuple(IR.values())
@@ -169,7 +171,8 @@ def test_gradients_pass_quantisation_only_straight_through():
         return jnp.sum(node.compute_boundary_fluxes({}, {"pose_world": pose}, 1e-3)["reading"])
 
     true = slope(POSE, sensor())
-    for options in ({"adc_bits": 10}, {"adc_bits": 12, **IR}):
+    counts = ({"adc_bits": 10}, {"adc_bits": 12, **IR})
+    for options in sized(counts, small=counts[1:]):
         assert np.all(np.asarray(slope(POSE, sensor(**options))) == 0.0)
         straight = slope(POSE, sensor(**options, straight_through=True))
         # Infrared: the slope of the inverse is taken at the rounded count.
@@ -190,6 +193,7 @@ def test_single_precision_stays_single():
         np.testing.assert_allclose(fluxes["distance"], exact["distance"], atol=1e-6)
 
 
+@pytest.mark.soak("tests/running has batches with parameters of their own")
 def test_a_batch_holds_different_mazes_and_ranges():
     rng = np.random.default_rng(5)
     walls = [(rng.random((3, *m.shape)) < 0.5).astype(float) for m in MAZE]

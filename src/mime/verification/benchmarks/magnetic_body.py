@@ -72,9 +72,9 @@ def magnetic_reaction(
         total = on_body[3:] + on_magnet[3:]
         total = total + np.cross(there, on_body[:3]) + np.cross(centre, on_magnet[:3])
         left = max(left, float(np.linalg.norm(total) / np.linalg.norm(on_body[3:])))
-    for words, error in worst.items():
+    for words, largest in worst.items():
         why = "some ten roundings; the distance loses a few more where the world's origin is far"
-        yield Measurement(f"relative error, {words}", error, 1e-13, why=why)
+        yield Measurement(f"relative error, {words}", largest, 1e-13, why=why)
     yield Measurement("sum of all torques over one", left, 1e-13, why="some ten roundings")
 
 

@@ -1,0 +1,142 @@
+"""Windings, gears, rotors, springs and links in one fit, from volts, currents and encoders."""
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.integrate import solve_ivp
+
+import mime
+
+LINK = """
+  <joint name="j{i}" type="revolute"><parent link="{parent}"/><child link="{name}"/>
+    <origin xyz="{x} 0 0"/><axis xyz="0 -1 0"/>
+    <limit lower="-9" upper="9" effort="99" velocity="99"/></joint>
+  <link name="{name}"><inertial><origin xyz="{c} 0 0"/><mass value="{m}"/>
+    <inertia ixx="0.001" ixy="0" ixz="0" iyy="{I}" iyz="0" izz="{I}"/></inertial></link>"""
+UPPER = {"i": 0, "parent": "base", "name": "upper", "x": 0.0, "c": 0.12, "m": 1.0, "I": 0.008}
+LOWER = {"i": 1, "parent": "upper", "name": "lower", "x": 0.25, "c": 0.1, "m": 0.6, "I": 0.004}
+URDF = f'<robot name="two"><link name="base"/>{LINK.format(**UPPER)}{LINK.format(**LOWER)}</robot>'
+MOTOR = {"r_ohm": 1.3, "kt_n_m_per_a": 0.042, "inertia_kg_m2": 1e-4, "damping_n_m_s": 3e-4}
+INDUCTANCE, RATIO, STIFFNESS = 2e-3, 20.0, 80.0
+NOISE = {"current": 0.03, "rotor": 5e-4, "link": 5e-4}
+PERIOD, ROWS = 2e-3, 301
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """Both motors, springs and links by SciPy's Runge-Kutta on Pinocchio's mass matrix."""
+    file = tmp_path_factory.mktemp("two") / "two.urdf"
+    file.write_text(URDF, encoding="utf-8")
+    model = pin.buildModelFromUrdf(str(file))
+    data = model.createData()
+    time = PERIOD * np.arange(ROWS)
+    random = np.random.default_rng(3)
+    volts = 8.0 * np.repeat(random.choice([-1.0, 1.0], size=(ROWS // 15 + 1, 2)), 15, axis=0)[:ROWS]
+    J = RATIO**2 * MOTOR["inertia_kg_m2"]
+    kt, b = RATIO * MOTOR["kt_n_m_per_a"], RATIO**2 * MOTOR["damping_n_m_s"]
+
+    def slope(_, y, u):
+        i, theta, w, q, qd = y.reshape(5, 2)
+        spring = STIFFNESS * (theta - q)
+        M = pin.crba(model, data, q)
+        M = np.triu(M) + np.triu(M, 1).T
+        qdd = np.linalg.solve(M, spring - pin.nonLinearEffects(model, data, q, qd))
+        di = (u - MOTOR["r_ohm"] * i - kt * w) / INDUCTANCE
+        return np.concatenate([di, w, (kt * i - b * w - spring) / J, qd, qdd])
+
+    states = [np.array([0.0] * 2 + [-np.pi / 2, 0.0] + [0.0] * 2 + [-np.pi / 2, 0.0] + [0.0] * 2)]
+    for k in range(ROWS - 1):
+        ended = solve_ivp(slope, (0, PERIOD), states[-1], args=(volts[k],), rtol=1e-8, atol=1e-10)
+        states.append(ended.y[:, -1])
+    states = np.array(states)
+    found = {"time": time}
+    for j in range(2):
+        found[f"volts{j}"] = volts[:, j]
+        for name, at in (("current", 0), ("rotor", 2), ("link", 6)):
+            noise = NOISE[name] * random.normal(size=ROWS)
+            found[f"{name}{j}"] = states[:, at + j] + noise
+    return file, found
+
+
+def drive(file, wrong):
+    """Two geared motors on an arm with two springs, every unknown `wrong` times the truth."""
+    dt = PERIOD / 16
+    graph = mime.GraphManager()
+    for j in range(2):
+        node = mime.MotorNode(
+            f"m{j}",
+            dt,
+            **{name: wrong * value for name, value in MOTOR.items()},
+            l_henry=INDUCTANCE,
+            command_mode="voltage",
+            gear=mime.Gear(RATIO),
+            shaft="driven",
+        )
+        graph.add_node(node)
+    tree = mime.parse_urdf(file)
+    arm = mime.RobotArmNode(
+        "arm",
+        dt,
+        tree,
+        "lower",
+        gravity_world=(0.0, 0.0, -9.81),
+        rotor_inertia_kg_m2=np.full(2, float(node.reflected_inertia())),
+        joint_stiffness_n_m_per_rad=np.full(2, wrong * STIFFNESS),
+    )
+    arm = arm.with_params(**{"link[lower].mass_kg": wrong * 0.6, "link[upper].mass_kg": wrong})
+    graph.add_node(arm)
+    reads = ["inertia_kg_m2", "gear"]
+    graph.add_derived_parameter("arm", "tree.rotor_inertia", both, ["m0", "m1"], reads)
+    for j in range(2):
+        graph.add_edge(f"m{j}", "arm", "shaft_torque", "commanded_joint_torques", placed(j))
+        graph.add_edge("arm", f"m{j}", "rotor_velocities", "shaft_velocity", taken(j), delay=True)
+        graph.add_external_input(f"m{j}", "commanded_voltage")
+    return graph.compile()
+
+
+def both(first, second):
+    import jax.numpy as jnp
+
+    return jnp.stack([first.reflected_inertia(), second.reflected_inertia()])
+
+
+def placed(j):
+    return lambda tau: tau * np.eye(2)[j]
+
+
+def taken(j):
+    return lambda w: w[j]
+
+
+@pytest.mark.slow
+def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
+    file, table = log
+    columns = {}
+    for j in range(2):
+        columns |= {
+            f"volts{j}": f"m{j}.commanded_voltage",
+            f"current{j}": mime.Channel(f"m{j}.current", delay=0),
+            f"rotor{j}": mime.Channel(f"arm.rotor_angles[{j}]", delay=0),
+            f"link{j}": mime.Channel(f"arm.joint_angles[{j}]", delay=0),
+        }
+    unknowns = [f"m{j}.{name}" for j in range(2) for name in MOTOR]
+    unknowns += ["arm.joint_stiffness_n_m_per_rad", "arm.link[upper]", "arm.link[lower]"]
+    given = mime.Log(table, name="two", initial={"arm.joint_angles[0]": -np.pi / 2})
+    fit = mime.fit(drive(file, 1.15), given, columns, unknowns, starts=1, progress=False)
+    assert fit.is_explained, str(fit)
+    truth = {f"m{j}.{name}": value for j in range(2) for name, value in MOTOR.items()}
+    truth |= {f"arm.joint_stiffness_n_m_per_rad[{j}]": STIFFNESS for j in range(2)}
+    truth |= {
+        "arm.link[lower].moment_kg_m[x]": 0.06,
+        "arm.link[lower].origin_inertia_kg_m2[yy]": 0.01,
+    }
+    off = {}
+    for name, value in truth.items():
+        assert fit[name].is_known, str(fit)
+        off[name] = (fit[name].value - value) / (0.5 * (fit[name].high - fit[name].low))
+    assert max(map(abs, off.values())) < 2.0, off
+    sums = {c.name: c for c in fit.combinations}
+    assert list(sums) == ["mx[upper] + 0.25 m[lower]", "Iyy[upper] + 0.0625 m[lower]"]
+    for found, value in zip(sums.values(), (0.12 + 0.15, 0.008 + 0.0144 + 0.0375), strict=True):
+        assert abs(found.value - value) < found.high - found.low
+    assert "arm.link[upper].mass_kg" in fit.not_known

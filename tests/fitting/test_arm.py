@@ -1,0 +1,219 @@
+"""An arm from its angles and torques: what Pinocchio's regressor says can be known, and no more."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import mime
+from fitting.arms import Rig, as_pinocchio, columns, graph_of, guess
+from mime.fitting import bodies
+from mime.fitting.arm import _linear, _starts
+from mime.fitting.bodies import Body
+from mime.fitting.coordinates import coordinates
+from mime.fitting.inverse_dynamics import TorqueModel, _row_space, linearised
+from mime.fitting.model import in_double
+from mime.fitting.motion import smooth
+from mime.fitting.parameters import told
+from mime.fitting.torques import read_run
+from mime.models import model_path
+
+FRICTION = 0.3
+LATE = 0.004
+SEEDS = 60
+URDF = str(model_path("planar_arm_3link"))
+TREE = mime.parse_urdf(URDF)
+UNKNOWNS = [*(f"arm.link[{name}]" for name in TREE.link_names), "arm.joint_friction_n_m_s"]
+
+
+def rig(**options):
+    return Rig(pin.buildModelFromUrdf(URDF), FRICTION, **options)
+
+
+def fitted(simulation, logs, unknowns=UNKNOWNS, **options):
+    return mime.fit(
+        simulation, logs, columns(3, **options), unknowns, by="inverse_dynamics", progress=False
+    )
+
+
+@pytest.fixture(scope="module")
+def simulation():
+    return graph_of(guess(TREE), joint_friction_n_m_s=np.full(3, 0.2))
+
+
+@pytest.fixture(scope="module")
+def fit(simulation):
+    """Torques 0.3 rows late, encoders with noise that their second derivative feels."""
+    arm = rig(angle_noise=1e-4)
+    logs = [
+        mime.Log(arm.log(0, 300, late=LATE), name="a"),
+        mime.Log(arm.log(1, 300, late=LATE), name="b", held_out=True),
+    ]
+    return fitted(simulation, logs)
+
+
+def true_moments():
+    found = {}
+    for i, link in enumerate(TREE.link_names):
+        body = Body(TREE.masses[i], TREE.coms[i], TREE.inertias[i])
+        with jax.enable_x64(True):
+            amounts = np.asarray(bodies.moments(body))
+        names = (f"arm.link[{link}].{name}" for name in bodies.MOMENTS)
+        found |= dict(zip(names, amounts, strict=True))
+    return found
+
+
+def test_rank_and_row_space_are_those_of_pinocchios_regressor(simulation):
+    arm = rig()
+    double = in_double(simulation)
+    with jax.enable_x64(True):
+        log = mime.Log(arm.log(0, 300), name="a")
+        run = read_run(double, log, columns(3, delay=0))
+        found = coordinates(double, UNKNOWNS[:3], [run.experiment])
+        shown = _linear(found, told(double, found, _starts(found)))
+        rows = linearised(TorqueModel(double, "arm", shown), run, shown.z)
+    noise = {part.field: 1.0 for part in rows}
+    V = _row_space([rows], noise, np.zeros(len(shown.z)))
+    scales = as_pinocchio(np.array([c.scale for c in shown.coordinates]).reshape(3, 10)).ravel()
+    V = as_pinocchio(V.T.reshape(-1, 3, 10)).reshape(-1, 30).T
+    _, s, Vt = np.linalg.svd(arm.regressor() * scales)
+    rank = int(np.count_nonzero(s > 1e-9 * s[0]))
+    assert V.shape[1] == rank == 9
+    cosines = np.linalg.svd(Vt[:rank] @ V, compute_uv=False)
+    assert np.max(np.arccos(np.clip(cosines, -1, 1))) < 1e-7  # arccos of 1 - 1e-16 is 1e-8
+
+
+def test_base_parameters_friction_and_delays_are_within_their_intervals(fit):
+    truth = true_moments()
+    assert fit.is_explained, str(fit)
+    assert fit.rank == 12
+    assert "feel 12 combinations of the 33 parameters" in str(fit)
+    sums = {c.name: c for c in fit.combinations}
+    assert list(sums) == [
+        "mx[link_1] + 0.4 m[link_2] + 0.4 m[link_3]",
+        "Iyy[link_1] + 0.16 m[link_2] + 0.16 m[link_3]",
+        "mx[link_2] + 0.3 m[link_3]",
+        "Iyy[link_2] + 0.09 m[link_3]",
+    ]
+    expected = []
+    for name, found in sums.items():
+        parts = [part.rpartition(" ") for part in name.split(" + ")]
+        values = [
+            float(factor or 1.0) * truth[full]
+            for (factor, _, _), full in zip(parts, found.unknowns, strict=True)
+        ]
+        assert not found.is_local
+        expected.append((found, sum(values)))
+    known = [fit[name] for name in fit.known]
+    expected += [(e, truth[e.name]) for e in known if e.quantity == "body"]
+    expected += [(fit[f"arm.joint_friction_n_m_s[{j}]"], FRICTION) for j in range(3)]
+    expected += [(fit[f"arm.commanded_joint_torques[{j}] delay"], LATE) for j in range(3)]
+    off = [(e.value - value) / (0.5 * (e.high - e.low)) for e, value in expected]
+    assert len(off) == 15
+    assert np.max(np.abs(off)) < 1.7  # 3.3 standard deviations
+    assert np.mean(np.abs(off) <= 1) > 0.7
+
+
+def test_torques_of_a_held_out_motion_are_foretold_to_the_noise(fit):
+    for check in fit.held_out:
+        assert 0.75 < check.over_noise < 1.15  # its motion is fitted to it, and takes some
+    for sigma, _ in fit.noise.values():
+        assert sigma == pytest.approx(0.02, rel=0.12)
+
+
+def test_the_bodies_that_are_kept_exist_and_a_urdf_has_them_with_their_intervals(fit, tmp_path):
+    arm = fit.simulation.nodes["arm"]
+    for i in range(3):
+        body = Body(arm.tree.masses[i], arm.tree.coms[i], arm.tree.inertias[i])
+        assert np.linalg.eigvalsh(bodies.pseudo_inertia(body)).min() > 0
+    fit.to_urdf(tmp_path / "arm.urdf")
+    text = (tmp_path / "arm.urdf").read_text(encoding="utf-8")
+    assert re.search(r"link\[link_3\]\.moment_kg_m\[x\]: ± 0\.00\d+ \(fit, 95 %: 0\.0[56]", text)
+    assert re.search(r"joint\[elbow\]\.friction_n_m_s: ± 0\.00\d+ \(fit, 95 %\)", text)
+    assert "link[link_1].mass_kg (not known from this log, prior kept)" in text
+    assert "link[link_2].mass_kg (known only together with others, prior kept)" in text
+    model = pin.buildModelFromUrdf(str(tmp_path / "arm.urdf"))
+    found, real = Rig(model).regressor(5), rig().regressor(5)
+    kept = np.concatenate([inertia.toDynamicParameters() for inertia in model.inertias[1:]])
+    true = np.concatenate([i.toDynamicParameters() for i in rig().model.inertias[1:]])
+    np.testing.assert_allclose(found, real, atol=1e-12)
+    np.testing.assert_allclose(found @ kept, real @ true, atol=0.05)  # some N·m each
+    fit.to_mjcf(tmp_path / "arm.xml")
+    assert "joint[elbow].friction_n_m_s: ±" in (tmp_path / "arm.xml").read_text(encoding="utf-8")
+
+
+def test_dry_friction_that_the_model_does_not_have_is_refused(simulation):
+    refused = fitted(simulation, mime.Log(rig().log(2, 300, dry=0.3), name="a"))
+    assert not refused.is_explained
+    with pytest.raises(mime.FitError, match="does not explain"):
+        refused.to_urdf("never.urdf")
+
+
+def test_a_log_or_an_arm_that_does_not_go_is_told(simulation):
+    log = rig().log(2, 300)
+    missing = {k: v for k, v in columns(3).items() if k != "q1"}
+    with pytest.raises(mime.InputError, match="the angles of 'elbow' are not there"):
+        mime.fit(simulation, log, missing, UNKNOWNS, by="inverse_dynamics", progress=False)
+    with pytest.raises(mime.LogError, match=r"'tau0' is 0\.00\d+ times what the model gives"):
+        fitted(simulation, log, unit="mN·m")
+    with pytest.raises(ValueError, match="'simulation' or 'inverse_dynamics'"):
+        mime.fit(simulation, log, columns(3), UNKNOWNS, by="magic", progress=False)
+    elastic = graph_of(
+        TREE, joint_stiffness_n_m_per_rad=np.full(3, 100.0), rotor_inertia_kg_m2=np.full(3, 0.1)
+    )
+    with pytest.raises(mime.InputError, match="has elastic joints"):
+        fitted(elastic, log)
+    with pytest.raises(mime.InputError, match=r"link\[link_1\]\.mass_kg.* is there twice"):
+        fitted(simulation, log, [*UNKNOWNS, "arm.link[link_1].mass_kg"])
+
+
+def test_every_factor_is_a_body_that_exists_and_gives_back_the_body_it_came_from():
+    random = np.random.default_rng(4)
+    with jax.enable_x64(True):
+        for _ in range(20):
+            points = random.normal(size=(6, 3))
+            masses = random.uniform(0.1, 1.0, 6)
+            m, c = masses.sum(), masses @ points / masses.sum()
+            off = points - c
+            I = sum(
+                w * (p @ p * np.eye(3) - np.outer(p, p)) for w, p in zip(masses, off, strict=True)
+            )
+            body = Body(m, c, I)
+            values, size = list(bodies.factors(body)), bodies.size_of(body)
+            again = bodies.of_factors([jnp.asarray(v) for v in values], size)
+            for new, old in zip(again, body, strict=True):
+                np.testing.assert_allclose(new, old, rtol=1e-11, atol=1e-12)
+            back = bodies.of_moments(bodies.moments(body))
+            np.testing.assert_allclose(back.inertia, I, rtol=1e-11, atol=1e-12)
+            wild = [v * np.exp(2 * random.normal()) for v in values]
+            pseudo = bodies.pseudo_inertia(bodies.of_factors(wild, size))
+            assert np.linalg.eigvalsh(pseudo).min() > 0
+
+
+def test_a_motion_is_smooth_where_its_encoder_is_not():
+    """Against the sine that it was: errors of q̈ far below those of differences, 4 sigma / dt²."""
+    time = np.linspace(0.0, 2.0, 401)
+    q = np.sin(7.0 * time)[:, None]
+    motion = smooth(time, q + 1e-4 * np.random.default_rng(0).normal(size=q.shape))
+    assert motion.noise[0] == pytest.approx(1e-4, rel=0.1)
+    inner = slice(20, -20)
+    found = motion.at(time)[inner, :, 0]
+    exact = np.stack([np.sin(7 * time), 7 * np.cos(7 * time), -49 * np.sin(7 * time)], axis=1)
+    error = np.sqrt(np.mean((found[:, :3] - exact[inner]) ** 2, axis=0))
+    assert np.all(error < [1e-4, 3e-3, 0.3])  # differences: 4e-4 / 0.005² = 16
+
+
+@pytest.mark.soak("one log of the same arm, in the tests above")
+def test_intervals_cover_the_truth_in_95_of_100_logs(simulation):
+    """Encoders whose noise matters: 95 % of some 600 intervals, four deviations of that count."""
+    arm, truth = rig(angle_noise=2e-4), true_moments()
+    truth |= {f"arm.joint_friction_n_m_s[{j}]": FRICTION for j in range(3)}
+    truth |= {f"arm.commanded_joint_torques[{j}] delay": 0.0 for j in range(3)}
+    inside = []
+    for seed in range(10, 10 + SEEDS):
+        fit = fitted(simulation, mime.Log(arm.log(seed, 300), name="a"))
+        inside += [e.low <= truth[e.name] <= e.high for e in fit.estimates if e.is_known]
+    assert np.mean(inside) == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / len(inside)))

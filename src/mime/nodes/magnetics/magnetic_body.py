@@ -1,7 +1,7 @@
 """MIME-NODE-105: a small magnetic body in the field of a magnet, and what it does to the magnet."""
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,7 @@ class MagneticBodyNode(Node):
     """
 
     is_sampled: ClassVar[bool | None] = False
+    example: ClassVar[Mapping[str, Any]] = {"moment_a_m2": (1.0, 0.0, 0.0)}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-105",
         version="1.0.0",

@@ -67,8 +67,8 @@ def magnetic_reaction(
             "torque on the magnet": (on_magnet[3:], np.cross(m_1, _field(-r, m_2))),
         }
         for words, (ours, expected) in pairs.items():
-            error = np.linalg.norm(ours - expected) / np.linalg.norm(expected)
-            worst[words] = max(worst[words], float(error))
+            apart = float(np.linalg.norm(ours - expected) / np.linalg.norm(expected))
+            worst[words] = max(worst[words], apart)
         total = on_body[3:] + on_magnet[3:]
         total = total + np.cross(there, on_body[:3]) + np.cross(centre, on_magnet[:3])
         left = max(left, float(np.linalg.norm(total) / np.linalg.norm(on_body[3:])))

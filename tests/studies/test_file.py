@@ -39,7 +39,11 @@ WRONG = {
     "bounds": ("[0.5, 2.0]", "[2.0, 0.5]", "uniform goes from a smaller number to a larger one"),
     "a range": ("[0.5, 2.0]", "[-2.0, 2.0]", "rotor.r_ohm must be >= 0 Ω, got"),
     "a node": ("rotor.r_ohm", "motor.r_ohm", "(did you mean 'rotor'?)"),
-    "a parameter": ("rotor.r_ohm", "rotor.r_ohmm", "(did you mean 'r_ohm'?)"),
+    "a parameter": (
+        "rotor.r_ohm",
+        "rotor.r_ohmm",
+        'vary."rotor.r_ohmm": MotorNode has no parameter',
+    ),
     "a field": ('["rotor.current"]', '["rotor.curent"]', "(did you mean 'current'?)"),
     "a part": ('["rotor.current"]', '["rotor.current[0]"]', "a field is kept whole"),
     "a stride": ("every = 50", "every = 3", "keep.every: must be a multiple of the scenario's"),

@@ -20,7 +20,7 @@ from mime.scenarios.bundled import bundled_scenarios
 from mime.scenarios.fields import Words
 from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario, load_scenario
-from mime.scenarios.source import Source, read_source, shown
+from mime.scenarios.source import ScenarioError, Source, read_source, shown
 from mime.scenarios.validation import validated
 from mime.studies.axes import MOST, AnyAxis, axis_model
 from mime.studies.experiment import Experiment, Lane
@@ -175,7 +175,20 @@ def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]
             lanes,
         )
 
-    experiments = tuple(experiment(load(key) if key else base) for key in keys)
+    def variant_of(key: Sequence[str]) -> Base:
+        """The base with some keys changed; what is wrong with them is told by the study's line."""
+        try:
+            return load(key) if key else base
+        except ScenarioError as error:
+            for problem in error.problems:
+                name = problem.override.partition("=")[0]
+                if name not in columns:
+                    raise
+                source.add(("vary", name), problem.words)
+            source.stop_if_any()
+            raise
+
+    experiments = tuple(experiment(variant_of(key)) for key in keys)
     title = table.title or source.file.stem
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)

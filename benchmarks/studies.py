@@ -200,7 +200,7 @@ def cluster(workers: int) -> tuple[float, float]:
         seconds("first", 2 * workers, 1)  # each worker compiles
         whole = seconds("whole", 4 * BATCH, 256)
         few, more = (seconds(f"single {count}", count, 1) for count in (8, 136))
-        return 4 * BATCH / whole, (more - few) / 128 * workers
+        return 4 * BATCH / whole, (more - few) / 128 * workers - alone()
 
 
 def chunk_cost() -> float:
@@ -219,11 +219,17 @@ def chunk_cost() -> float:
 
     seconds(1)
     whole = (min(seconds(136) for _ in range(3)) - min(seconds(8) for _ in range(3))) / 128
-    alone = run_batches(128, 10, 1)
-    alone()
+    return whole - alone()
+
+
+@cache
+def alone() -> float:
+    """Seconds of a `run_batch` of one member."""
+    work = run_batches(128, 10, 1)
+    work()
     began = time.perf_counter()
-    alone()
-    return whole - (time.perf_counter() - began) / 128
+    work()
+    return (time.perf_counter() - began) / 128
 
 
 if __name__ == "__main__":

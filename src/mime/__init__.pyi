@@ -67,7 +67,10 @@ from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode
 from mime.nodes.control.tool_path import ToolPathNode as ToolPathNode
 from mime.nodes.locomotion.differential_drive import DifferentialDriveNode as DifferentialDriveNode
+from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode as HelicalSwimmerNode
+from mime.nodes.magnetics.magnetic_body import MagneticBodyNode as MagneticBodyNode
 from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
+from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid as SoftEllipsoid
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode

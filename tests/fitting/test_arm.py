@@ -23,6 +23,7 @@ from mime.models import model_path
 
 FRICTION = 0.3
 LATE = 0.004
+SEEDS = 60
 URDF = str(model_path("planar_arm_3link"))
 TREE = mime.parse_urdf(URDF)
 UNKNOWNS = [*(f"arm.link[{name}]" for name in TREE.link_names), "arm.joint_friction_n_m_s"]
@@ -203,3 +204,16 @@ def test_a_motion_is_smooth_where_its_encoder_is_not():
     exact = np.stack([np.sin(7 * time), 7 * np.cos(7 * time), -49 * np.sin(7 * time)], axis=1)
     error = np.sqrt(np.mean((found[:, :3] - exact[inner]) ** 2, axis=0))
     assert np.all(error < [1e-4, 3e-3, 0.3])  # differences: 4e-4 / 0.005² = 16
+
+
+@pytest.mark.soak("one log of the same arm, in the tests above")
+def test_intervals_cover_the_truth_in_95_of_100_logs(simulation):
+    """Encoders whose noise matters: 95 % of some 600 intervals, four deviations of that count."""
+    arm, truth = rig(angle_noise=2e-4), true_moments()
+    truth |= {f"arm.joint_friction_n_m_s[{j}]": FRICTION for j in range(3)}
+    truth |= {f"arm.commanded_joint_torques[{j}] delay": 0.0 for j in range(3)}
+    inside = []
+    for seed in range(10, 10 + SEEDS):
+        fit = fitted(simulation, mime.Log(arm.log(seed, 300), name="a"))
+        inside += [e.low <= truth[e.name] <= e.high for e in fit.estimates if e.is_known]
+    assert np.mean(inside) == pytest.approx(0.95, abs=4 * np.sqrt(0.05 * 0.95 / len(inside)))

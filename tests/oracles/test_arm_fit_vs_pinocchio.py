@@ -37,6 +37,7 @@ def robot(name):
 
 
 @pytest.mark.slow
+@pytest.mark.small("ur5_robot")
 @pytest.mark.parametrize("name", RANKS)
 def test_base_parameters_of_a_robot_are_pinocchios(name):
     tree, rig = robot(name)

@@ -68,6 +68,7 @@ def finish(process):
     assert process.returncode == 0, errors.decode()
 
 
+@pytest.mark.soak("tests/scenarios/test_interruptions.py kills a run and resumes it")
 def test_a_run_killed_in_the_middle_resumes_bit_for_bit(tmp_path):
     process = start(tmp_path, "killed")
     path = tmp_path / "run.checkpoint"

@@ -261,6 +261,7 @@ def test_progress_can_be_a_function_that_sees_every_chunk(simulation):
     assert seen[-1] == (5000, 5000)
 
 
+@pytest.mark.soak("test_memory.py counts the bytes of a run")
 @pytest.mark.slow
 def test_ten_million_steps_recorded_every_thousandth_stay_under_a_gigabyte():
     script = """

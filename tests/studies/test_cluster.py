@@ -78,50 +78,38 @@ def undisturbed(study, tmp_path_factory):
     return content(folder)
 
 
-def test_a_cluster_gives_the_same_bytes_and_a_killed_worker_costs_its_chunk(
-    study, undisturbed, scheduler, tmp_path
-):
-    _, address = scheduler
-    out = tmp_path / "out"
-    with worker(address) as first, worker(address):
-        killed = []
-
-        def kill(done, total):
-            if not killed:
-                killed.append(first.send_signal(signal.SIGKILL))
-
-        with distributed.Client(address, timeout=SECONDS) as client:
-            client.wait_for_workers(2, timeout=SECONDS)
-            result = sweep(study, out=out, client=client, progress=kill)
-        assert killed
-        assert result.computed == 64
-        assert content(out) == undisturbed
-        assert sweep(study, out=out, client=address, progress=False).computed == 0
-
-
-@pytest.mark.soak("a killed worker is met above")
-def test_a_killed_scheduler_is_told_and_the_study_goes_on_elsewhere(
+def test_a_killed_worker_costs_its_chunk_and_a_killed_scheduler_what_is_under_way(
     study, undisturbed, scheduler, tmp_path
 ):
     process, address = scheduler
-    out = tmp_path / "out"
-    done = []
+    with worker(address) as first, worker(address):
+        killed, done = [], []
 
-    def kill(members, total):
-        done.append(members)
-        if len(done) == 2:
-            process.send_signal(signal.SIGKILL)
+        def kill_worker(members, total):
+            if not killed:
+                killed.append(first.send_signal(signal.SIGKILL))
 
-    with (
-        worker(address),
-        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        pytest.raises(ClusterError, match="the scheduler is gone; sweep again"),
-    ):
-        sweep(study, out=out, client=address, progress=kill)
+        def kill_scheduler(members, total):
+            done.append(members)
+            if len(done) == 2:
+                process.send_signal(signal.SIGKILL)
+
+        with distributed.Client(address, timeout=SECONDS) as client:
+            client.wait_for_workers(2, timeout=SECONDS)
+            result = sweep(study, out=tmp_path / "a", client=client, progress=kill_worker)
+        assert killed
+        assert result.computed == 64
+        assert content(tmp_path / "a") == undisturbed
+        assert sweep(study, out=tmp_path / "a", client=address, progress=False).computed == 0
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+            pytest.raises(ClusterError, match="the scheduler is gone; sweep again"),
+        ):
+            sweep(study, out=tmp_path / "b", client=address, progress=kill_scheduler)
     assert 16 <= done[-1] < 64
-    result = sweep(study, out=out, progress=False)  # on this machine alone
+    result = sweep(study, out=tmp_path / "b", progress=False)  # on this machine alone
     assert 0 < result.computed <= 64 - done[-1]
-    assert content(out) == undisturbed
+    assert content(tmp_path / "b") == undisturbed
 
 
 def test_what_is_no_cluster_is_refused(study, tmp_path, monkeypatch):

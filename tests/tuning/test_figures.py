@@ -8,6 +8,7 @@ import mime
 from compiling import QUICK
 from mime.scenarios.merits import evaluate
 from mime.tuning.goal import LARGEST, Figures
+from mime.tuning.start import at_start
 
 STEP = "motor.rotor_angular_velocity"
 GOALS = [
@@ -98,3 +99,14 @@ def test_what_is_no_figure_is_refused(run, words, given):
     with pytest.raises(mime.InputError) as refused:
         Figures(simulation, [mime.Goal(**given)], trajectory.time)
     assert words in str(refused.value)
+
+
+def test_what_must_not_be_exceeded_counts_before_the_first_step(run):
+    simulation, _ = run
+    inputs = {"motor": {"commanded_velocity": 10.0}}
+    torque = simulation.run(0.05, inputs, record=["motor.motor_torque"], progress=False)
+    figures = Figures(simulation, [mime.Goal(LARGEST, "motor.motor_torque")], torque.time)
+    start = at_start(simulation, simulation.init_state(), inputs)
+    # kp times the whole error, before anything moves; the first sample is one step later.
+    assert float(figures.values(torque, start)[0]) == pytest.approx(0.01 * 10.0, rel=1e-12)
+    assert float(figures.values(torque)[0]) < 0.0995

@@ -34,7 +34,7 @@ def drive():
 def simulated(kp, ki, inertia, steps=100):
     """The same drive in NumPy: semi-implicit Euler with a PI."""
     w = integral = 0.0
-    speeds, torques = [], []
+    speeds, torques = [], [kp * 10.0]  # before anything moves
     for _ in range(steps):
         e = 10.0 - w
         integral += e * DT

@@ -1,6 +1,7 @@
 """Inverse kinematics: the joint angles that put a tool where it should be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Real
 
 from mime._text import quoted
+from mime.control import positive_definite
 from mime.control.kinematics import (
     JOINT_TYPE_PRISMATIC,
     KinematicTree,
@@ -134,9 +136,17 @@ def solve_ik(
         "max_iterations": (max_iterations, ()),
     }
     arrays = {name: _checked(name, *entry, dtype) for name, entry in given.items()}
-    # A single attempt never uses the key, so it need not be made.
+    if restarts:
+        arrays["shares"] = _shares(key, restarts, len(_chain(tree, frame_name)), dtype)
     options = {"frame_name": frame_name, "position_only": position_only, "restarts": restarts}
-    return _solve(tree, arrays, key if restarts else None, **options)
+    return _solve(tree, arrays, **options)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _shares(key: Array, restarts: int, joints: int, dtype: Any) -> Array:
+    """Where each restart begins, between the lowest and the highest angles: (restarts, joints)."""
+    keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(restarts))
+    return jax.vmap(lambda key: jax.random.uniform(key, (joints,), dtype))(keys)
 
 
 def _checked(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -189,7 +199,6 @@ class _Search(NamedTuple):
 def _solve_traced(
     tree: KinematicTree,
     given: dict[str, Array],
-    key: Any,
     *,
     frame_name: str,
     position_only: bool,
@@ -200,7 +209,7 @@ def _solve_traced(
     q0, w = fixed["q0"], fixed["weights"][: 3 if position_only else 6]
     chain = _chain(tree, frame_name)
     low, high = (jnp.asarray(tree.joint_limits, q0.dtype)[chain, side] for side in (0, 1))
-    draw = _random_angles(tree, chain, q0, low, high)
+    lowest, highest = _widest(tree, chain, q0, low, high)
 
     def evaluate(q: Array) -> _Point:
         q_all = q0.at[chain].set(q)
@@ -235,7 +244,8 @@ def _solve_traced(
         trial = jnp.clip(here.q + step, low, high)
         best = _choose(new.reached | (_cost(here) < _cost(s.best)), here, s.best)
         if restarts:
-            trial = jnp.where(over, draw(jax.random.fold_in(key, s.attempt)), trial)
+            share = fixed["shares"][jnp.minimum(s.attempt, restarts - 1)]
+            trial = jnp.where(over, lowest + share * (highest - lowest), trial)
         return _Search(
             here._replace(We=jnp.where(over, jnp.inf, here.We)),
             best,
@@ -319,7 +329,7 @@ def _solve_free(A: Array, g: Array, step: Array, held: Array) -> Array:
     rest = jnp.where(held, step, g - A @ step)
     both = ~held[:, None] & ~held[None, :]
     A_free = jnp.where(both, A, 0.0) + jnp.diag(held.astype(A.dtype))
-    return jax.scipy.linalg.solve(A_free, rest, assume_a="pos")
+    return positive_definite.solve(A_free, rest[:, None])[:, 0]
 
 
 def _damped(point: _Point, damping: Any) -> Array:
@@ -336,18 +346,13 @@ def _chain(tree: KinematicTree, frame_name: str) -> np.ndarray:
     return np.array(sorted(found))
 
 
-def _random_angles(
+def _widest(
     tree: KinematicTree, chain: np.ndarray, q0: Array, low: Array, high: Array
-) -> Callable[[Array], Array]:
-    """Uniform within limits; where there are none, half a turn or a metre to both sides of q0."""
+) -> tuple[Array, Array]:
+    """The limits; where there are none, half a turn or a metre to both sides of q0."""
     prismatic = {
         c for c, kind in zip(tree.coordinate_idxs, tree.joint_kinds) if kind == JOINT_TYPE_PRISMATIC
     }
     around = jnp.asarray([1.0 if c in prismatic else np.pi for c in chain], q0.dtype)
     lowest = jnp.where(jnp.isfinite(low), low, q0[chain] - around)
-    highest = jnp.where(jnp.isfinite(high), high, q0[chain] + around)
-
-    def draw(key: Array) -> Array:
-        return jax.random.uniform(key, (len(chain),), q0.dtype, lowest, highest)
-
-    return draw
+    return lowest, jnp.where(jnp.isfinite(high), high, q0[chain] + around)

@@ -58,6 +58,8 @@ class Node(Parameterised):
     is_sampled: ClassVar[bool | None] = None
     """True: its timestep is part of what it is, as of a controller that computes once a step and
     holds its command. False: equations that hold at any step. None: the class does not say."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Arguments of one that stands for its type, on its sheet, where ones do not make a node."""
 
     name: str = eqx.field(static=True)
     """The node's name in a graph."""

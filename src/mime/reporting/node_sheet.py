@@ -226,12 +226,15 @@ def _below_fields(owner: type) -> dict[str, str]:
 
 
 def example_node(cls: type[Node]) -> tuple[Node | None, str]:
-    """A node of that type, and where it comes from: made of ones, else a bundled scenario."""
+    """A node of that type, and where it comes from: made of ones and what the type says of its
+    example, else a bundled scenario.
+    """
     from mime.scenarios.bundled import bundled_scenarios
 
     required = [argument for argument in arguments_of(cls).values() if argument.required]
     values = {a.name: 1.0 for a in required if a.spec is not None and a.spec.shape == ()}
-    if len(values) == len(required):
+    values |= cls.example
+    if all(argument.name in values for argument in required):
         try:
             return cls("example", 1e-5, **values), ""
         except ValueError:

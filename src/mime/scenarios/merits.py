@@ -267,8 +267,10 @@ def _response(merit: Response, time: np.ndarray, y: np.ndarray) -> np.ndarray:
     y0 = values[:, :1].astype(float)
     y1 = values[:, -1:].astype(float) if merit.target is None else np.full_like(y0, merit.target)
     span = np.where(y1 == y0, np.nan, y1 - y0)
-    if merit.kind == "overshoot":
-        return 100.0 * np.maximum(0.0, np.max((values - y1) / span, axis=1))
     if merit.kind == "settling_time":
         return reductions.settling_time(t, values - y1, merit.band * np.abs(span))
-    return reductions.rise_time(t, (values - y0) / span)
+    way = values - (y1 if merit.kind == "overshoot" else y0)
+    way /= span
+    if merit.kind == "overshoot":
+        return 100.0 * np.maximum(0.0, np.max(way, axis=1))
+    return reductions.rise_time(t, way)

@@ -69,8 +69,12 @@ def time_of_max(t: np.ndarray, values: Samples) -> PerMember:
 
 
 def settling_time(t: np.ndarray, error: Samples, width: np.ndarray) -> PerMember:
-    """The first time after which |error| <= width, (member, 1); NaN where the run ends before."""
-    outside = np.abs(error) > width
+    """The first time after which |error| <= width, (member, 1); NaN where the run ends before.
+
+    The error is used up: an array of the same size beside it would cost more than the rest, since
+    the system is asked for its memory each time.
+    """
+    outside = np.abs(error, out=error) > width
     after = len(t) - np.argmax(outside[:, ::-1], axis=1)
     after[~outside.any(axis=1)] = 0
     settled = np.append(np.maximum(t, 0.0), np.nan)[after]

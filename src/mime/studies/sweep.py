@@ -156,6 +156,8 @@ def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyR
             store.sweep_up()
             left = store.plan(study)
             computed = _run(study, store, left, progress, run)
+            if computed:
+                store.sweep_up()  # after workers that were killed
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
         words = "chunks that are done are kept; make room, and sweep again to go on"

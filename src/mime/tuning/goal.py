@@ -138,10 +138,13 @@ class Figures:
         except ValueError as error:
             raise InputError(f"{goal.label}: {error}", place=("goals", "unit")) from None
 
-    def values(self, recorded: Any) -> Any:
-        """The figures (goals,), each in its unit."""
+    def values(self, recorded: Any, start: Any = None) -> Any:
+        """The figures (goals,), each in its unit; `start`: the same fields before the first step.
+
+        What must not be exceeded is looked at there too, other figures are those of the samples.
+        """
         pairs = zip(self.goals, self._factors, strict=True)
-        return jnp.stack([factor * self._value(goal, recorded) for goal, factor in pairs])
+        return jnp.stack([factor * self._value(goal, recorded, start) for goal, factor in pairs])
 
     def cost(self, values: Any) -> Any:
         """The weighted sum."""
@@ -166,7 +169,7 @@ class Figures:
             if bound is not None
         ]
 
-    def _value(self, goal: Goal, recorded: Any) -> Any:
+    def _value(self, goal: Goal, recorded: Any, start: Any) -> Any:
         merit, y, t = goal.merit, _picked(goal.field, recorded), self.time_s
         first = int(np.searchsorted(t, merit.after))
         if isinstance(merit, Comparison):
@@ -176,7 +179,8 @@ class Figures:
         elif goal.kind in ("settling_time", "rise_time", "overshoot"):
             value = _response(merit, t, y)
         elif goal.kind == LARGEST:
-            value = _largest(jnp.abs(y[first:]))
+            seen = [y[first:]] if start is None else [_picked(goal.field, start), y[first:]]
+            value = _largest(jnp.abs(jnp.concatenate(seen)))
         elif goal.kind == "rms":
             value = _root(jnp.mean(y[first:] ** 2))
         elif goal.kind == "final":

@@ -31,6 +31,7 @@ from mime.tuning.margins import (
 )
 from mime.tuning.plants import Spread, plants
 from mime.tuning.result import FigureRow, GainRow, MarginRow, Trace, Tuning
+from mime.tuning.start import at_start
 
 _PASSES = 8
 _MOST_SAMPLES = 2000
@@ -158,14 +159,17 @@ class _Bench:
     def one(self, values: Any, plant: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         """Final state, recorded fields and figures of one plant."""
         simulation = self.with_gains(values, plant)
+        first = simulation.init_state(self.run.initial_state)
         state, recorded = simulation.rollout(
-            simulation.init_state(self.run.initial_state),
+            first,
             self.run.inputs,
             steps=self.run.steps,
             record=self.figures.record,
             every=self.run.every,
         )
-        return state, recorded, self.figures.values(recorded)
+        outside = external_at(simulation, self.run.inputs, self.run.steps)
+        start = at_start(simulation, first, outside(first))
+        return state, recorded, self.figures.values(recorded, start)
 
     def over_plants(self, function: Any, *shared: Any) -> Any:
         """A function of a plant for all of them; `shared` is the same in each."""

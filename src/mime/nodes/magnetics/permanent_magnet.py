@@ -19,6 +19,8 @@ from mime.nodes.magnetics.dipole_field import MU_0, dipole_field
 from mime.nodes.magnetics.drawing import magnet_drawing
 
 _HERE = "mime.nodes.magnetics.permanent_magnet.PermanentMagnetNode"
+_OUTSIDE_M = (0.0, 0.0, 1.0)
+"""Where a point is until it is given: delayed edges begin with fluxes that must be finite."""
 
 
 class PermanentMagnetNode(Node):
@@ -108,7 +110,7 @@ class PermanentMagnetNode(Node):
     def boundary_input_spec(self) -> dict[str, Input]:
         return {
             "magnet_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "c and R"),
-            "points_world": Input((*self._many, 3), "m", 0.0, "replacive", "p, where B is wanted"),
+            "points_world": Input((*self._many, 3), "m", _OUTSIDE_M, "replacive", "p, for B"),
         }
 
     def boundary_flux_spec(self) -> dict[str, Output]:

@@ -19,6 +19,11 @@ OFFERED = {
     "run motor_step --out su": "sub/",
     "run motor_step --set ": "",
     "plot geared_b": "geared_by_me.toml",
+    "de": "demo design",
+    "swe": "sweep",
+    "tu": "tune",
+    "design geared_b": "geared_by_me.toml",
+    "sweep geared_b": "geared_by_me.toml",
     "tune geared_b": "geared_by_me.toml",
     "show maxon_re4": "maxon_re40_148877",
     "show MotorN": "MotorNode",
@@ -108,6 +113,15 @@ def test_tab_offers_what_may_be_meant(shell, folder):
                 assert name not in told or name in names, (typed, told)
     finally:
         terminal.close()
+
+
+def test_help_lists_what_fits_sweeps_designs_and_tunes(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    told = capsys.readouterr().out
+    assert end.value.code == 0
+    for command in ("fit", "sweep", "design", "tune"):
+        assert re.search(rf"• {command} +[A-Z]", told), command
 
 
 @pytest.mark.skipif(not shutil.which("fish"), reason="fish is not installed")

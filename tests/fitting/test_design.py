@@ -7,6 +7,7 @@ import pytest
 import mime
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
 from mime.cli import main
+from mime.fitting.design import basis
 from sizes import sized
 
 pytestmark = pytest.mark.slow
@@ -125,17 +126,44 @@ def fitted(time, volts, seed):
     return half, np.log([fit[n].value / v for n, v in zip(UNKNOWNS, TRUE.values(), strict=True)])
 
 
-def test_splines_a_file_and_the_command(tmp_path, capsys):
+def test_splines_sum_to_one_so_that_a_constant_is_among_them():
+    part = np.linspace(0.0, 1.0, 30, endpoint=False)
+    waves = basis("spline", part, 4)
+    assert waves.shape == (9, 30)
+    np.testing.assert_allclose(waves.sum(axis=0), 1.0, atol=1e-14)
+
+
+@pytest.mark.soak("the search itself: as with a Fourier series, and the file's words below")
+def test_the_command_designs_splines(tmp_path):
     (tmp_path / "motor.toml").write_text(SCENARIO)
     (tmp_path / "fit.toml").write_text(FILE)
     main(["design", str(tmp_path / "fit.toml"), "--out", str(tmp_path / "out")])
+    table = np.genfromtxt(tmp_path / "out" / "input.csv", delimiter=",", names=True)
+    assert len(table["motorcommanded_voltage"]) == 50
+    assert np.max(np.abs(table["motorcommanded_voltage"])) <= 6.0
+
+
+def test_a_file_and_the_command(planned, tmp_path, capsys, monkeypatch):
+    asked = {}
+
+    def answer(simulation, *given, **options):
+        asked.update(options, given=given)
+        return planned
+
+    monkeypatch.setattr("mime.fitting.design_file.design", answer)
+    (tmp_path / "motor.toml").write_text(SCENARIO)
+    (tmp_path / "fit.toml").write_text(FILE)
+    main(["design", str(tmp_path / "fit.toml"), "--out", str(tmp_path / "out")])
+    monkeypatch.undo()  # what is wrong is refused by the design itself
+    assert asked["given"][:2] == ({VOLTS: 6.0}, {CURRENT: 0.05})
+    wanted = {"duration": 0.05, "period": 1e-3, "shape": "spline", "harmonics": 2, "starts": 1}
+    assert {name: asked[name] for name in wanted} == wanted
     said = capsys.readouterr().out
     assert "chirp" in said
     assert "motor.current reaches" in said
     table = np.genfromtxt(tmp_path / "out" / "input.csv", delimiter=",", names=True)
     volts = table["motorcommanded_voltage"]
-    assert len(volts) == 50
-    assert np.max(np.abs(volts)) <= 6.0
+    np.testing.assert_allclose(volts, planned.inputs[VOLTS], rtol=1e-8, atol=1e-8)
     assert "95 % interval" in (tmp_path / "out" / "report.html").read_text()
     limits = 'limits = {"motor.current'
     for bad, words in (

@@ -1,13 +1,28 @@
 """The motion that tells most of an arm: its regressor is Pinocchio's, its limits are kept."""
 
+import jax
 import numpy as np
 import pinocchio
 import pytest
+from scipy.interpolate import make_interp_spline
 
 import mime
+from fitting.arms import columns, graph_of, guess
 from mime.cli import main
-from mime.fitting.excitation import STANDARD_GRAVITY, regressor
+from mime.control.kinematics import rnea
+from mime.fitting.excitation import STANDARD_GRAVITY
+from mime.fitting.regressor import moments_of, regressor
 
+BODY = """<inertial><origin xyz="0.1 0.02 -0.03"/><mass value="0.7"/>
+  <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="0.002" iyz="-0.001"/></inertial>"""
+JOINT = """<joint name="{1}" type="{0}"><parent link="{2}"/><child link="{1}"/>
+  <origin xyz="0.1 0.2 0.3" rpy="0.4 0.5 0.6"/><axis xyz="0 0.6 0.8"/>
+  <limit lower="-1" upper="1" effort="9" velocity="9"/>{3}</joint>"""
+MIMIC = '<mimic joint="left" multiplier="-1.5" offset="0.2"/>'
+FINGERS = f"""<robot name="fingers"><link name="base"/>
+{"".join(f'<link name="{name}">{BODY}</link>' for name in ("arm", "left", "right"))}
+{JOINT.format("revolute", "arm", "base", "")}{JOINT.format("prismatic", "left", "arm", "")}
+{JOINT.format("prismatic", "right", "arm", MIMIC)}</robot>"""
 pytestmark = pytest.mark.slow
 NOISE = 0.1
 
@@ -19,8 +34,8 @@ def tree():
 
 @pytest.fixture(scope="module")
 def planned(tree):
-    options = {"duration": 3.0, "period": 0.05, "noise": NOISE, "harmonics": 4}
-    return mime.design_motion(tree, velocity_limits=6.0, starts=2, **options)
+    options = {"duration": 3.0, "period": 0.03, "noise": NOISE, "harmonics": 4}
+    return mime.design_motion(tree, velocity_limits=6.0, starts=1, **options)
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +53,27 @@ def oracle():
 
 
 def test_the_regressor_is_pinocchios(tree, oracle):
-    random = np.random.default_rng(0)
-    q, qd, qdd = random.normal(size=(3, 1, tree.num_joints))
-    mine = regressor(tree, q[0], qd[0], qdd[0], np.array(STANDARD_GRAVITY))
-    np.testing.assert_allclose(np.asarray(mine) / NOISE, oracle[2](q, qd, qdd), atol=1e-11)
+    """And with the moments of the file it gives the torques of the file."""
+    motion = np.random.default_rng(0).normal(size=(3, 2, tree.num_joints))
+    with jax.enable_x64(True):
+        mine = jax.jit(lambda *given: regressor(tree, *given, np.array(STANDARD_GRAVITY)))
+        mine = np.asarray(mine(*motion))
+    np.testing.assert_allclose(mine.reshape(6, -1) / NOISE, oracle[2](*motion), atol=1e-11)
+    model, data, _ = oracle
+    torques = [pinocchio.rnea(model, data, *row) for row in zip(*motion, strict=True)]
+    np.testing.assert_allclose(mine @ moments_of(tree), torques, atol=1e-12)
+
+
+def test_joints_that_slide_or_mimic_others_have_theirs(tmp_path):
+    """A branch with a turning joint, a slider and one that mimics it: the torques of `rnea`."""
+    (tmp_path / "fingers.urdf").write_text(FINGERS)
+    tree = mime.parse_urdf(tmp_path / "fingers.urdf")
+    motion = np.random.default_rng(0).normal(size=(3, 2, tree.num_joints))
+    gravity = np.array([1.0, 2.0, -9.0])
+    with jax.enable_x64(True):
+        Y = np.asarray(jax.jit(lambda *given: regressor(tree, *given, gravity))(*motion))
+        torques = [rnea(tree, *row, gravity) for row in zip(*motion, strict=True)]
+    np.testing.assert_allclose(Y @ moments_of(tree), np.array(torques), atol=1e-13)
 
 
 def test_rank_information_and_condition_are_pinocchios(planned, oracle):
@@ -76,6 +108,36 @@ def test_limits_are_kept_and_both_ends_are_at_rest(planned, tree, oracle):
     np.testing.assert_allclose(slopes, planned.qd[2:-2], atol=2e-2)
 
 
+def test_fits_of_its_log_and_of_a_chirps_have_the_intervals_foretold(planned, tree, oracle):
+    """From noisy torques; what is foretold is of Pinocchio's regressor: 1.96 sqrt(a F⁻¹ a)."""
+    model, data, rows = oracle
+    simulation = graph_of(guess(tree), gravity_world=STANDARD_GRAVITY)
+    unknowns = [f"arm.link[{name}]" for name in tree.link_names]
+    time, widths = np.linspace(0.0, 3.0, 251), {}
+    for name, rough in (("design", planned.q), ("chirp", planned.others["chirp"].q)):
+        wave = make_interp_spline(planned.time_s, rough, k=5)
+        q, *_ = motion = [wave(time), wave.derivative(1)(time), wave.derivative(2)(time)]
+        torques = [pinocchio.rnea(model, data, *row) for row in zip(*motion, strict=True)]
+        noise = NOISE * np.random.default_rng(1).normal(size=q.shape)
+        read = {f"tau{j}": (torques + noise)[:, j] for j in range(3)}
+        log = {"time": time, **{f"q{j}": q[:, j] for j in range(3)}, **read}
+        fit = mime.fit(
+            simulation, log, columns(3, noise=NOISE, delay=0), unknowns,
+            by="inverse_dynamics", progress=False,
+        )  # fmt: skip
+        _, s, Vt = np.linalg.svd(rows(*motion), full_matrices=False)
+        covariance = (Vt[: planned.rank].T / s[: planned.rank] ** 2) @ Vt[: planned.rank]
+        for entry, at in (("moment_kg_m[x]", 1), ("origin_inertia_kg_m2[yy]", 6)):
+            found = fit[f"arm.link[link_3].{entry}"]
+            half = 0.5 * (found.high - found.low)
+            foretold = 1.96 * np.sqrt(covariance[20 + at, 20 + at])
+            assert half == pytest.approx(foretold, rel=0.1), (name, entry)
+            assert abs(found.value - float(moments_of(tree)[20 + at])) < 1.7 * half
+            widths.setdefault(entry, []).append(half)
+    for mine, chirps in widths.values():
+        assert mine < 0.8 * chirps
+
+
 def test_what_cannot_be_moved_is_refused(tree):
     def refused(words, **options):
         given = {"duration": 3.0, "period": 0.05, "noise": NOISE, **options}
@@ -102,12 +164,18 @@ starts = 1
 """
 
 
-def test_the_command_writes_the_motion(tmp_path, capsys, planned):
+def test_the_command_writes_the_motion(tmp_path, capsys, monkeypatch, planned):
     (tmp_path / "d.toml").write_text(FILE)
+    asked = {}
+    monkeypatch.setattr(
+        "mime.fitting.design_file.design_motion", lambda *_, **given: asked.update(given) or planned
+    )
     main(["design", str(tmp_path / "d.toml"), "--out", str(tmp_path / "out"), "--quiet"])
+    wanted = {"duration": 1.5, "period": 0.05, "noise": 0.1, "harmonics": 3, "starts": 1}
+    assert {name: asked[name] for name in wanted} == wanted
     table = np.genfromtxt(tmp_path / "out" / "input.csv", delimiter=",", names=True)
     assert table.dtype.names[:2] == ("time", f"q_{planned.joint_names[0]}")
-    np.testing.assert_allclose(table["time"], 0.05 * np.arange(31), atol=1e-12)
+    np.testing.assert_allclose(table["time"], 0.03 * np.arange(101), atol=1e-9)
     assert max(np.abs(table[f"qd_{name}"]).max() for name in planned.joint_names) <= 6.0
     assert "base parameters" in (tmp_path / "out" / "report.html").read_text()
     (tmp_path / "bad.toml").write_text(FILE.replace('"arm"\nn', '"arn"\nn'))

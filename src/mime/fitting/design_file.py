@@ -144,7 +144,7 @@ class DesignFile:
             velocity_limits=found.velocity_limits,
             torque_limits=found.torque_limits,
             harmonics=5 if found.harmonics is None else found.harmonics,
-            starts=found.starts or 8,
+            starts=found.starts or 3,
             seed=found.seed,
             progress=progress,
         )

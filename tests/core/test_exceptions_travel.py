@@ -44,6 +44,7 @@ _ARGUMENTS = {
     "UrdfError": (Path("a.urdf"), "no <link>", 3),
     "MjcfError": (Path("a.xml"), "no <body>", 3),
     "MazeError": ("no way", (1, 2)),
+    "VersionError": ("tcp://127.0.0.1:1", {"mime": "1"}, {"mime": "2"}),
     "LogError": ("log.csv", "must be a number", 7, "speed"),
 }
 

@@ -119,7 +119,7 @@ class HelicalSwimmerNode(Node):
         if any(x is None or isinstance(x, jax.core.Tracer) for x in given):
             return
         a, rho, pitch = (float(x) for x in given)
-        xi_t, xi_n = filament_coefficients(self._helix, 1.0, self.theory)
+        xi_t, xi_n = filament_coefficients(self._helix, jnp.ones(()), self.theory)
         if not 0.0 < float(xi_t) < float(xi_n):
             thickest = (
                 2.0 * pitch * math.exp(-1.5)

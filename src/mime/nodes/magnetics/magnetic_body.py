@@ -102,7 +102,7 @@ class MagneticBodyNode(Node):
             "magnet_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "c, and â's frame"),
             "field_world": Input((3,), "T", 0.0, "additive", "B of the magnet at p"),
             "field_gradient_world": Input((3, 3), "T/m", 0.0, "additive", "dB_i/dp_j at p"),
-            "inside": Input((), "", 0.0, "additive", "> 0 where p is in a magnet"),
+            "inside": Input((), "", 0.0, "additive", "1 where p is in a magnet, else 0"),
         }
 
     def boundary_flux_spec(self) -> dict[str, Output]:
@@ -154,7 +154,7 @@ class MagneticBodyNode(Node):
             permanent = R_world_body @ self.moment_a_m2
         if self.soft is not None:
             induced = R_world_body @ self.soft.moment(R_world_body.T @ B)
-        return jnp.where(jnp.asarray(inputs["inside"]) > 0.0, jnp.nan, permanent), induced
+        return jnp.where(jnp.asarray(inputs["inside"]) > 0.5, jnp.nan, permanent), induced
 
     def drawing(self) -> Drawing:
         """Its moment as an arrow."""

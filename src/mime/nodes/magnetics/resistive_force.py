@@ -9,7 +9,7 @@ closed forms. R is symmetric and positive by construction.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -102,5 +102,5 @@ def sphere_resistance(viscosity_pa_s: Scalar, radius_m: Scalar, z_m: Scalar) -> 
     )
 
 
-def _matrix(*rows: list[Scalar]) -> Array:
+def _matrix(*rows: list[Any]) -> Array:
     return stack_scalars([x for row in rows for x in row]).reshape(len(rows), -1)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from mime.fitting.excitation import MotionDesign, design_motion
 from mime.fitting.file import Number, Positive, UnknownTable, Whole
 from mime.fitting.result import Fit, FitError
 from mime.running.progress import Progress
-from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.bundled import scenario_of
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.scenarios.source import Source, read_source
 from mime.scenarios.validation import validated
@@ -183,9 +182,5 @@ def load_design(path: str | os.PathLike[str], *, allow_code: bool = False) -> De
     table = validated(DesignFileTable, source.data, source, ())
     source.stop_if_any()
     assert table is not None, "all that was refused is noted"
-    named = bundled_scenarios().get(table.scenario)
-    scenario = named or Path(path).parent / table.scenario
-    if not scenario.is_file():
-        source.add(("scenario",), f"no such file: {scenario}")
-    source.stop_if_any()
+    scenario = scenario_of(source, table.scenario)
     return DesignFile(source, table, load_scenario(scenario, allow_code=allow_code))

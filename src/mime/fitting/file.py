@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -16,7 +15,7 @@ from mime.fitting.log import Log, LogError
 from mime.fitting.result import Fit
 from mime.fitting.unknown import Unknown
 from mime.running.progress import Progress
-from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.bundled import scenario_of
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.scenarios.source import Source, read_source
 from mime.scenarios.validation import validated
@@ -175,9 +174,5 @@ def load_fit(path: str | os.PathLike[str], *, allow_code: bool = False) -> FitFi
     assert table is not None, "all that was refused is noted"
     if not table.logs:
         source.add(("logs",), "no log: add a table [logs.NAME]")
-    named = bundled_scenarios().get(table.scenario)
-    scenario = named or Path(path).parent / table.scenario
-    if not scenario.is_file():
-        source.add(("scenario",), f"no such file: {scenario}")
-    source.stop_if_any()
+    scenario = scenario_of(source, table.scenario)
     return FitFile(source, table, load_scenario(scenario, allow_code=allow_code))

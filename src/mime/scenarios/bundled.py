@@ -4,6 +4,7 @@ from importlib import resources
 from pathlib import Path
 
 from mime._text import nearest, quoted
+from mime.scenarios.source import Source
 
 _FOLDER = Path(str(resources.files("mime.scenarios"))) / "bundled"
 
@@ -27,3 +28,17 @@ def find_scenario(name: str) -> Path:
         f"{name}: no such file, and no bundled scenario of that name{nearest(name, known)} "
         f"(bundled: {quoted(known)})"
     )
+
+
+def scenario_of(source: Source, name: str) -> Path:
+    """What the key `scenario` of another file names: a bundled one, or a file beside that file.
+
+    Stops with all that is wrong with `source` where there is none.
+    """
+    known = bundled_scenarios()
+    file = known.get(name) or source.file.parent / name
+    if not file.is_file():
+        words = f"no such file: {file}, and no bundled scenario of that name{nearest(name, known)}"
+        source.add(("scenario",), f"{words} (bundled: {quoted(known)})")
+    source.stop_if_any()
+    return file

@@ -16,7 +16,7 @@ from mime.core.arguments import texts
 from mime.core.problem import InputError, ParameterError
 from mime.fitting.result import Fit, FitError
 from mime.running.simulation import Simulation
-from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.bundled import scenario_of
 from mime.scenarios.fields import Words
 from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario, load_scenario
@@ -116,13 +116,7 @@ def load_study(
     if not table.scenario:
         source.add(("scenario",), "the key is missing: a file, or a name of `mime list`")
         source.stop_if_any()
-    scenario = bundled_scenarios().get(table.scenario) or source.file.parent / table.scenario
-    if not scenario.is_file():
-        known = bundled_scenarios()
-        near = nearest(table.scenario, known)
-        words = f"no such file: {scenario}, and no bundled scenario of that name{near}"
-        source.add(("scenario",), f"{words} (bundled: {quoted(known)})")
-    source.stop_if_any()
+    scenario = scenario_of(source, table.scenario)
     fixed = [*table.set, *overrides]
 
     def load(more: Sequence[str]) -> Base:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +11,7 @@ from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.result import Fit, FitError
 from mime.running.progress import Progress
-from mime.scenarios.bundled import bundled_scenarios
+from mime.scenarios.bundled import scenario_of
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.scenarios.source import Source, read_source
 from mime.scenarios.validation import validated
@@ -151,9 +150,5 @@ def load_tune(path: str | os.PathLike[str], *, allow_code: bool = False) -> Tune
     table = validated(TuneTable, source.data, source, ())
     source.stop_if_any()
     assert table is not None, "all that was refused is noted"
-    named = bundled_scenarios().get(table.scenario)
-    scenario = named or Path(path).parent / table.scenario
-    if not scenario.is_file():
-        source.add(("scenario",), f"no such file: {scenario}")
-    source.stop_if_any()
+    scenario = scenario_of(source, table.scenario)
     return TuneFile(source, table, load_scenario(scenario, allow_code=allow_code))

@@ -92,6 +92,9 @@ from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
 from mime.studies.file import load_study as load_study
+from mime.studies.optimise import optimise_study as optimise_study
+from mime.studies.optimum import InfeasibleError as InfeasibleError
+from mime.studies.optimum import StudyOptimum as StudyOptimum
 from mime.studies.result import StudyResult as StudyResult
 from mime.studies.result import open_study as open_study
 from mime.studies.store import StudyError as StudyError

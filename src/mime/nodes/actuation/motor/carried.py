@@ -18,15 +18,14 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mime.core.pose import Pose, compose, quat_from_axis_angle, quat_rotate, quat_to_matrix
+from mime.core.pose import compose, quat_from_axis_angle, quat_rotate, quat_to_matrix
 from mime.nodes.actuation.motor.drive import Fields
 from mime.nodes.actuation.motor.parameters import MotorParameters
 
 
-def axis_in_world(parent_pose: Pose, axis: Float[Array, "3"]) -> Float[Array, "3"]:
+def axis_in_world(parent_pose: Any, axis: Float[Array, "3"]) -> Float[Array, "3"]:
     """The spin axis as a unit vector in world axes: R(q_parent) axis / |axis|."""
-    quaternion: Any = parent_pose[3:]
-    return quat_rotate(quaternion, axis / jnp.sqrt(jnp.sum(axis * axis)))
+    return quat_rotate(parent_pose[3:], axis / jnp.sqrt(jnp.sum(axis * axis)))
 
 
 def load_torque(
@@ -37,9 +36,8 @@ def load_torque(
     Of an imbalance that is all but what it takes to speed it up, which D's zero about the axis
     leaves at nothing.
     """
-    axis, (_, moment) = axis_in_world(u["parent_pose_world"], motor.axis_in_parent_frame), _tool(
-        motor, theta, u
-    )  # fmt: skip
+    axis = axis_in_world(u["parent_pose_world"], motor.axis_in_parent_frame)
+    _, moment = _tool(motor, theta, u)
     moment = moment - motor.inertia_kg_m2 * acceleration[3:]
     if motor.imbalance is not None:
         _, M = _imbalance(motor, theta, speed, jnp.zeros_like(speed), u, acceleration)

@@ -60,7 +60,8 @@ MOTOR_META = MotorMeta(
         r"J(\dot\omega + \hat e\cdot\dot{\boldsymbol\omega}_p) = \tau - b\omega + \hat e\cdot"
         r"(\mathbf M_\text{tool} - \mathbf M_\text{imb}), \quad \mathbf M_p = "
         r"\mathbf M_\text{tool} - J(\omega + \hat e\cdot\boldsymbol\omega_p)\,"
-        r"\boldsymbol\omega_p\times\hat e - \mathbf M_\text{imb} \perp \hat e \quad \text{(reaction 'full')}",
+        r"\boldsymbol\omega_p\times\hat e - \mathbf M_\text{imb} \perp \hat e "
+        r"\quad \text{(reaction 'full')}",
         r"\mathbf F_\text{imb} = \dot{\mathbf w}\times\mathbf s + \mathbf w\times(\mathbf w\times"
         r"\mathbf s), \quad \mathbf M_\text{imb} = D\dot{\mathbf w} + \mathbf w\times D\mathbf w + "
         r"\mathbf s\times(\mathbf a - \mathbf g)",

@@ -26,7 +26,7 @@ from mime.studies.axes import MOST, AnyAxis, axis_model
 from mime.studies.experiment import Experiment, Lane
 from mime.studies.kept import FIGURES, find_field, own_figures
 from mime.studies.lanes import lane_of
-from mime.studies.space import Columns, Correlated, Drawing, Sampling, members
+from mime.studies.space import Columns, Correlated, Drawing, Sampling, drawn_names, members
 from mime.studies.study import MOST_VARIANTS, Study
 
 Count = Annotated[int, Field(ge=1, le=MOST)]
@@ -122,7 +122,8 @@ def load_study(
     def load(more: Sequence[str]) -> Base:
         return Base.of(load_scenario(scenario, [*fixed, *more], allow_code=allow_code))
 
-    return build_study(source, table, load)
+    words = run_command(scenario, fixed, allow_code)
+    return build_study(source, table, load, words)
 
 
 def checked_table(source: Source) -> StudyTable:
@@ -133,7 +134,12 @@ def checked_table(source: Source) -> StudyTable:
     return table
 
 
-def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]], Base]) -> Study:
+def build_study(
+    source: Source,
+    table: StudyTable,
+    load: Callable[[Sequence[str]], Base],
+    command: tuple[str, ...],
+) -> Study:
     """The study that a table describes; `load` gives the base, with some keys changed."""
     base = load(())
     axes = _axes(table, source)
@@ -187,7 +193,18 @@ def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)
     units = {name: _unit(name, lanes, base.simulation) for name in columns}
-    study = Study(title, columns, units, experiments, variant, size, base.source)
+    study = Study(
+        title,
+        columns,
+        units,
+        experiments,
+        variant,
+        size,
+        base.source,
+        frozenset(name for name, axis in axes.items() if axis.is_logarithmic),
+        tuple(drawn_names(axes)) if table.sampling == "saltelli" else (),
+        command,
+    )
     try:
         study.check()
     except InputError as error:
@@ -317,6 +334,14 @@ def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
     if road == "initial":
         return owner.state_spec()[field].unit
     return owner.boundary_input_spec()[field].unit if road == "input" else ""
+
+
+def run_command(
+    scenario: str | os.PathLike[str], overrides: Sequence[str], allow_code: bool
+) -> tuple[str, ...]:
+    """The words that run a scenario as a study has it."""
+    changes = [word for override in overrides for word in ("--set", override)]
+    return ("mime", "run", os.fspath(scenario), *["--allow-code"] * allow_code, *changes)
 
 
 def source_of(data: Mapping[str, Any], name: str) -> Source:

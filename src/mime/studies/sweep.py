@@ -17,9 +17,17 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.experiment import Kept, versions
-from mime.studies.file import Base, build_study, checked_table, load_study, plain, source_of
+from mime.studies.file import (
+    Base,
+    build_study,
+    checked_table,
+    load_study,
+    plain,
+    run_command,
+    source_of,
+)
 from mime.studies.layout import lock, open_store
-from mime.studies.result import StudyResult, attributes, result_of
+from mime.studies.result import StudyResult, about_column, attributes, result_of
 from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
 from mime.studies.task import Done, Runner, Task, Work, run_task
@@ -118,7 +126,7 @@ def _study(
             None,
             "a graph",
         )
-        return build_study(source, table, lambda _: base)
+        return build_study(source, table, lambda _: base, ())
     if given := [name for name, value in graph.items() if not _is_default(name, value)]:
         raise InputError(f"a scenario says all of it: leave out {', '.join(given)}")
     scenario = what.file if isinstance(what, Scenario) else what
@@ -129,7 +137,8 @@ def _study(
             return Base.of(what)
         return Base.of(load_scenario(scenario, [*fixed, *more]))
 
-    return build_study(source, table, load)
+    words = run_command(scenario, fixed, False)
+    return build_study(source, table, load, words)
 
 
 def _by_node(name: str, given: Any) -> dict[str, dict[str, Any]]:
@@ -163,7 +172,7 @@ def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyR
         words = "chunks that are done are kept; make room, and sweep again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error
     after = Store(folder, store.group, store.rows, store.layout, check=False)
-    return result_of(after, after.rows_of(study.addresses), study.title, computed)
+    return result_of(after, after.rows_of(study.addresses), study.title, computed, study)
 
 
 def _run(
@@ -214,7 +223,7 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
         name: (
             "member",
             np.array(list(map(str, column))) if column.dtype == object else column,
-            {"units": study.units[name] or "1"},
+            about_column(study.units[name], name in study.logarithmic),
         )
         for name, column in study.columns.items()
     }
@@ -223,4 +232,4 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
     failed = dict(sorted(failed.items()))
     about = attributes(study.title, study.source, versions(), failed)
     dataset = xarray.Dataset(variables, coordinates, about)
-    return StudyResult(study.title, dataset, study.size, 0, failed)
+    return StudyResult(study.title, dataset, study.size, 0, failed, study=study)

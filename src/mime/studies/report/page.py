@@ -69,11 +69,12 @@ def write_report(result: StudyResult, path: Path) -> Path:
 def page_html(result: StudyResult, table: Table, ends: list[Extreme], replays: Replays) -> str:
     """The whole page. It loads nothing: one file is all of it, but for the replays it links to."""
     search = search_of(result)
-    named = [int(m) for m in (*search.get("front", ()), search.get("best", -1)) if m >= 0]
+    named = [m for m in (*search.get("front", ()), search.get("best")) if m is not None]
     wanted = [*named, *(member for end in ends for member in (end.best, end.worst))]
     chosen = select(table, wanted)
     numbers = Numbers()
     study = _study(result, table, chosen, numbers, search)
+    study["slopes"] = {name: entry._asdict() for name, entry in slopes(result.study, ends).items()}
     study["replays"] = {member: {"file": file} for member, file in replays.files.items()}
     folder = files("mime.studies.report") / "page"
 
@@ -133,7 +134,6 @@ def _study(
         "command": list(study.command) if study else [],
         "diverged": {"named": dict(list(table.diverged.items())[:_MOST_NAMED])},
         "sensitivity": {name: _indices(entry) for name, entry in found.items()},
-        "slopes": slopes(result, table, search),
     }
 
 
@@ -196,22 +196,12 @@ def _notes(table: Table, chosen: Selection) -> list[str]:
             f"no figures ({words}{more})."
         )
     if (count := int(np.count_nonzero(table.outside))) > 0:
-        found.append(f"{count:,} members are outside of their limits ({_limits(table)}).")
+        found.append(f"{count:,} members are outside of their limits ({table.limits}).")
     for column in table.figures:
         missing = int(np.count_nonzero(np.isnan(column.values))) - len(table.diverged)
         if missing > 0:
             found.append(f"{missing:,} members did not reach a value of {column.name}.")
     return found
-
-
-def _limits(table: Table) -> str:
-    bounds = [
-        f"{column.name} {sign} {with_unit(bound, column.unit)}"
-        for column in table.figures
-        for sign, bound in (("≥", column.at_least), ("≤", column.at_most))
-        if bound is not None
-    ]
-    return ", ".join(bounds)
 
 
 def _extremes(ends: list[Extreme], replays: Replays) -> str:

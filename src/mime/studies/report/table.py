@@ -4,7 +4,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,6 @@ class Column:
     is_log: bool = False
     words: tuple[str, ...] = ()
     about: str = ""
-    at_least: float | None = None
-    at_most: float | None = None
     direction: Direction | None = None
     """What is better, where the study says so."""
 
@@ -48,6 +46,18 @@ class Column:
         return [repr(value) if value == value else "" for value in values]
 
 
+class Limit(NamedTuple):
+    """What a figure must keep: by the scenario, or by a search."""
+
+    figure: str
+    sense: str
+    bound: float
+
+    def is_kept(self, values: np.ndarray) -> np.ndarray:
+        """(member,); a figure that was not reached keeps no limit."""
+        return values <= self.bound if self.sense == "<=" else values >= self.bound
+
+
 @dataclasses.dataclass(frozen=True)
 class Table:
     """All members of a study."""
@@ -59,6 +69,8 @@ class Table:
     """In words, where a member left the finite numbers."""
     outside: np.ndarray
     """(member,) whether a figure is beyond its limits, or was not reached."""
+    limits: str
+    """These limits in words."""
 
     @property
     def size(self) -> int:
@@ -122,16 +134,20 @@ def table_of(result: StudyResult) -> Table:
         if values.dims == ("member",):
             merit = merits.get(str(name))
             about = values.attrs.get("long_name", "")
-            limits = (merit.at_least, merit.at_most) if merit else (None, None)
-            direction = wanted.get(str(name)) or _direction(*limits)
-            numbers = np.asarray(values.values, float)
-            named = str(name), _unit(values.attrs), "figure", numbers, False, (), about
-            columns.append(Column(*named, *limits, direction))  # type: ignore[arg-type]
+            direction = wanted.get(str(name)) or (_direction(merit) if merit else None)
+            numbers, unit = np.asarray(values.values, float), _unit(values.attrs)
+            columns.append(Column(str(name), unit, "figure", numbers, False, (), about, direction))
     failed = {member: str(where) for member, where in result.diverged.items()}
+    limits = [limit for name, merit in merits.items() for limit in _limits(name, merit)]
+    limits += [Limit(e["figure"], e["sense"], e["bound"]) for e in search.get("constraints", ())]
     outside = np.zeros(dataset.sizes["member"], bool)
-    for column in columns:
-        outside |= _beyond(column)
-    return Table(tuple(columns), result.addresses, failed, outside)
+    by_name = {column.name: column for column in columns}
+    told = []
+    for limit in dict.fromkeys(limits):
+        column = by_name[limit.figure]
+        outside |= ~limit.is_kept(column.values)
+        told.append(f"{limit.figure} {limit.sense} {limit.bound:g} {column.unit}".rstrip())
+    return Table(tuple(columns), result.addresses, failed, outside, ", ".join(told))
 
 
 def search_of(result: StudyResult) -> dict[str, Any]:
@@ -154,20 +170,18 @@ def _unit(attributes: Mapping[str, Any]) -> str:
     return "" if unit == "1" else unit
 
 
-def _direction(at_least: float | None, at_most: float | None) -> Direction | None:
+def _direction(merit: Merit) -> Direction | None:
     """A figure that must not be exceeded shall be small."""
-    if (at_least is None) == (at_most is None):
+    if (merit.at_least is None) == (merit.at_most is None):
         return None
-    return "minimise" if at_least is None else "maximise"
+    return "minimise" if merit.at_least is None else "maximise"
 
 
-def _beyond(column: Column) -> np.ndarray:
-    kept = np.ones(len(column.values), bool)
-    if column.at_least is not None:
-        kept &= column.values >= column.at_least
-    if column.at_most is not None:
-        kept &= column.values <= column.at_most
-    return ~kept
+def _limits(name: str, merit: Merit) -> Iterator[Limit]:
+    if merit.at_least is not None:
+        yield Limit(name, ">=", merit.at_least)
+    if merit.at_most is not None:
+        yield Limit(name, "<=", merit.at_most)
 
 
 def _quoted(text: str) -> str:

@@ -20,6 +20,9 @@ import numpy as np
 
 Problem = Callable[[Any], tuple[Any, Any]]
 """x (n,) to f and c (m,): a pure function of JAX. c are parts: 0.01 is one percent too much."""
+Slopes = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]
+"""x (starts, n), multipliers (starts, m), weight (starts,) to value and slope of the Lagrangian,
+f and c."""
 KEPT_BY = 1e-4
 """A limit is kept when c is at most this."""
 _MEMORY = 10
@@ -41,6 +44,8 @@ class Ends:
     """f, (starts,); infinite where it never was finite."""
     excess: np.ndarray
     """The largest c, (starts,); below 0 where all limits are kept with room."""
+    last: np.ndarray
+    """Where each descent stood in the end, (starts, n): further down, perhaps beyond a limit."""
     rounds: int
     """Batches that were evaluated."""
     is_complete: bool
@@ -55,8 +60,29 @@ class Ends:
         return int(np.argmin(np.where(np.isfinite(self.cost), self.excess, np.inf)))
 
 
+@dataclasses.dataclass(frozen=True)
+class ByHand:
+    """A problem of NumPy that has its own slopes.
+
+    x (n,) to f, c (m,) and a function of c̄ (m,), which gives the slope of f + c̄ · c.
+    """
+
+    problem: Callable[[np.ndarray], tuple[float, np.ndarray, Callable[[np.ndarray], np.ndarray]]]
+
+    def slopes(self, x: np.ndarray, multipliers: np.ndarray, weight: np.ndarray) -> Any:
+        """Value and slope of the Lagrangian, f and c; one start after another."""
+        found = []
+        for x_s, m, rho in zip(x, multipliers, weight, strict=True):
+            cost, excess, back = self.problem(x_s)
+            pressed = np.maximum(excess + m / rho, 0.0)
+            value = cost + 0.5 * rho * np.sum(pressed**2)
+            slope = back(rho * pressed) if np.isfinite(value) else np.full_like(x_s, np.nan)
+            found.append((value, slope, cost, excess))
+        return tuple(map(np.array, zip(*found, strict=True)))
+
+
 def minimise(
-    problem: Problem,
+    problem: Problem | ByHand,
     starts: np.ndarray,
     low: Any = -np.inf,
     high: Any = np.inf,
@@ -73,8 +99,7 @@ def minimise(
     Ctrl-C ends it with the best so far.
     """
     x = np.clip(np.asarray(starts, float), low, high)
-    slopes = _slopes(problem)
-    count = len(jax.eval_shape(problem, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))[1])
+    slopes, count = _slopes(problem, x[0])
     weight: np.ndarray = np.full(len(x), _FIRST_WEIGHT)
     multipliers: np.ndarray = np.zeros((len(x), count))
     worst: np.ndarray = np.full(len(x), np.inf)
@@ -97,7 +122,7 @@ def minimise(
                 break
     except KeyboardInterrupt:
         is_complete = False
-    return Ends(found.x, found.cost, found.excess, done, is_complete)
+    return Ends(found.x, found.cost, found.excess, x, done, is_complete)
 
 
 class _Found:
@@ -109,7 +134,7 @@ class _Found:
         self.excess = np.full(len(x), np.inf)
 
     def at(
-        self, slopes: Callable[..., Any], multipliers: np.ndarray, weight: np.ndarray, x: np.ndarray
+        self, slopes: Slopes, multipliers: np.ndarray, weight: np.ndarray, x: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value and slope of the Lagrangian, and c; f and c are noted."""
         value, slope, cost, excess = map(np.asarray, slopes(x, multipliers, weight))
@@ -127,8 +152,10 @@ class _Found:
         self.excess[better] = over[better]
 
 
-def _slopes(problem: Problem) -> Callable[..., Any]:
-    """Value and slope of the Lagrangian, f and c; of all starts at once."""
+def _slopes(problem: Problem | ByHand, x: np.ndarray) -> tuple[Slopes, int]:
+    """Value and slope of the Lagrangian, f and c, of all starts at once; and the number of c."""
+    if isinstance(problem, ByHand):
+        return problem.slopes, len(problem.problem(x)[1])
 
     def lagrangian(x: Any, multipliers: Any, weight: Any) -> tuple[Any, tuple[Any, Any]]:
         cost, excess = problem(x)
@@ -140,7 +167,8 @@ def _slopes(problem: Problem) -> Callable[..., Any]:
         (value, (cost, excess)), slope = both
         return value, slope, cost, excess
 
-    return jax.jit(jax.vmap(one))
+    count = len(jax.eval_shape(problem, jax.ShapeDtypeStruct(x.shape, x.dtype))[1])
+    return jax.jit(jax.vmap(one)), count
 
 
 def _descend(

@@ -71,6 +71,7 @@ from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode as HelicalSw
 from mime.nodes.magnetics.magnetic_body import MagneticBodyNode as MagneticBodyNode
 from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid as SoftEllipsoid
+from mime.nodes.magnetics.tube import Tube as Tube
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode
 from mime.nodes.sensing.range_sensor import RangeSensorNode as RangeSensorNode
@@ -91,6 +92,9 @@ from mime.scenarios.scenario import Scenario as Scenario
 from mime.scenarios.scenario import load_scenario as load_scenario
 from mime.scenarios.source import ScenarioError as ScenarioError
 from mime.studies.file import load_study as load_study
+from mime.studies.optimise import optimise_study as optimise_study
+from mime.studies.optimum import InfeasibleError as InfeasibleError
+from mime.studies.optimum import StudyOptimum as StudyOptimum
 from mime.studies.result import StudyResult as StudyResult
 from mime.studies.result import open_study as open_study
 from mime.studies.store import StudyError as StudyError

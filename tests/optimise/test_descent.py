@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen
 
-from mime.optimise.descent import KEPT_BY, ByHand, minimise
+from mime.optimise.descent import KEPT_BY, minimise, minimise_by, slopes_by_hand
 
 
 def rosenbrock(x):
@@ -49,7 +49,7 @@ def test_limits_that_bind_and_limits_that_do_not():
         off = x - [2.0, 1.0]
         return off @ off, limits, lambda by: 2 * off + by[0] * 2 * x - by[1] * np.array([1.0, 0.0])
 
-    same = minimise(ByHand(by_hand), np.array([[0.0, 0.0], [-1.0, 2.0]]))
+    same = minimise_by(slopes_by_hand(by_hand), 2, np.array([[0.0, 0.0], [-1.0, 2.0]]))
     np.testing.assert_allclose(same.x, found.x, rtol=1e-9)
     assert same.rounds == found.rounds
 

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import tyro
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mime.studies.result import StudyResult
 
 RESULT = "result.nc"
-_SMALL_BYTES = 10**8
+SMALL_BYTES = 10**8
 """A study that is written as one NetCDF file, too."""
 _MOST_NAMED = 10
 
@@ -54,7 +54,7 @@ def sweep(
         raise RunFailedError(str(error)) from error
     except StudyError as error:
         raise UserMistakeError(str(error)) from error
-    small = result.dataset.nbytes <= _SMALL_BYTES
+    small = result.dataset.nbytes <= SMALL_BYTES
     if small:
         try:
             result.save(folder / RESULT)
@@ -63,13 +63,16 @@ def sweep(
     if not quiet:
         _tell(result)
         print(f"\nstore: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
-    if not result.diverged:
-        return OK
+    tell_diverged(result, sys.stderr)
+    return FAILED if result.diverged else OK
+
+
+def tell_diverged(result: "StudyResult", file: TextIO) -> None:
+    """Name members that left the finite numbers, the first of them."""
     for member, where in list(result.diverged.items())[:_MOST_NAMED]:
-        print(f"member {member} diverged: {where}", file=sys.stderr)
+        print(f"member {member} diverged: {where}", file=file)
     if (more := len(result.diverged) - _MOST_NAMED) > 0:
-        print(f"and {more:,} more: `diverged` of the dataset", file=sys.stderr)
-    return FAILED
+        print(f"and {more:,} more: `diverged` of the dataset", file=file)
 
 
 def _tell(result: "StudyResult") -> None:

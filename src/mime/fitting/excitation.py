@@ -18,7 +18,7 @@ import numpy as np
 from mime.control.kinematics import KinematicTree
 from mime.core.problem import InputError
 from mime.fitting.regressor import Chain, moments_of
-from mime.optimise.descent import ByHand, minimise
+from mime.optimise.descent import minimise_by, slopes_by_hand
 from mime.running.progress import Progress, progress_bar
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
@@ -170,8 +170,9 @@ class Excitation:
         """Coefficients of the best of several descents."""
         terms = 1 + len(self.waves[0])
         x = random.normal(0.0, 0.3 / np.sqrt(terms), (count, len(self.half) * terms))
+        slopes, limits = slopes_by_hand(self.problem), len(self.problem(x[0])[1])
         with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
-            ends = minimise(ByHand(self.problem), x, rounds=_ROUNDS, passes=_PASSES, tell=tell)
+            ends = minimise_by(slopes, limits, x, rounds=_ROUNDS, passes=_PASSES, tell=tell)
         found = [*ends.x, *ends.last]  # the last ones are a little beyond, and shrink by that
         dets = [self.outlook(*self.kept(self.path(x, self.waves))).log_det for x in found]
         return found[int(np.argmax(dets))], ends.is_complete

@@ -144,7 +144,7 @@ class Experiment:
     def run(self, columns: Mapping[str, np.ndarray], threads: int | None = None) -> Kept:
         """Run some members, a row of the columns each, and keep what is wanted of them."""
         size = len(next(iter(columns.values()))) if columns else 1
-        given = self._arguments(columns)
+        given = self.arguments(columns)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)  # members are named in the result
             batch = self.simulation.run_batch(
@@ -168,14 +168,14 @@ class Experiment:
 
     def check(self, columns: Mapping[str, np.ndarray]) -> None:
         """Refuse values that no member can have, before the first one runs."""
-        given = self._arguments(columns)
+        given = self.arguments(columns)
         size = len(next(iter(columns.values()))) if columns else 1
         with precision_of(self.simulation):
             named = given["parameters"], given["initial_state"], given["inputs"]
             Variants(self.simulation, self.steps, *named, size)
 
-    def _arguments(self, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """The columns as `run_batch` takes them."""
+    def arguments(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """The columns as `run_batch` takes them; or numbers of one member, which may be traced."""
         parameters: dict[str, Any] = {}
         initial = {node: dict(fields) for node, fields in self.initial_state.items()}
         inputs = {node: dict(fields) for node, fields in self.inputs.items()}

@@ -21,6 +21,11 @@ from mime.studies.study import Study
 if TYPE_CHECKING:
     import xarray
 
+OPTIMISE = "optimise"
+"""Attribute with what a search has found: `objectives`, `constraints`, and by their numbers the
+`best` member, the `front` and all that are `feasible`. JSON in a dataset."""
+ROWS = ("front", "feasible")
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class StudyResult:
@@ -105,7 +110,19 @@ def result_of(store: Store, rows: np.ndarray, title: str, computed: int) -> Stud
     failed = {place[row]: where for row, where in diverged(store) if row in place}
     dataset = chosen.drop_vars(list(layout["varied"])).assign_coords(coordinates)
     dataset.attrs = attributes(title, layout["source"], layout["versions"], failed)
+    if (found := _optimum(store.noted(OPTIMISE), place)) is not None:
+        dataset.attrs[OPTIMISE] = json.dumps(found)
     return StudyResult(title, dataset, computed, len(rows) - computed, dict(sorted(failed.items())))
+
+
+def _optimum(noted: Any, place: Mapping[int, int]) -> dict[str, Any] | None:
+    """What the last search has found: rows of the store as numbers of members, those that are
+    there. None where there was no search, or its answer is of other members.
+    """
+    if not isinstance(noted, dict) or (noted["best"] is not None and noted["best"] not in place):
+        return None
+    numbers = {name: [place[r] for r in noted[name] if r in place] for name in ROWS}
+    return {**noted, "best": place.get(noted["best"]), **numbers}
 
 
 def attributes(

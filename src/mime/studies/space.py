@@ -65,10 +65,13 @@ def members(
         after //= length
         index = np.arange(size) // after % length
         columns |= {name: column[index] for name, column in block.items()}
-    columns = _followed(columns, axes)
+    columns = followed(columns, axes)
     names = [*axes, *(correlated.names if correlated else ())]
     columns = {name: columns[name] for name in names}
-    return _constrained(columns, constraints)
+    keep = allowed(columns, constraints)
+    if not keep.any():
+        raise InputError(f"no member keeps all of {quoted(constraints)}", place=("constraints",))
+    return {name: column[keep] for name, column in columns.items()}
 
 
 def _blocks(
@@ -79,7 +82,7 @@ def _blocks(
 ) -> list[Columns]:
     """What is multiplied: single axes, zipped ones, and all draws."""
     drawn = [name for name, axis in axes.items() if isinstance(axis, Draw)]
-    group_of = _groups(axes, zipped)
+    group_of = zipped_groups(axes, zipped)
     both = set(axes) & set(correlated.names if correlated else ())
     if both:
         raise InputError(f"{quoted(sorted(both))} varies twice: by the fit, and by [vary]")
@@ -103,9 +106,10 @@ def _blocks(
     return list(blocks.values())
 
 
-def _groups(
+def zipped_groups(
     axes: Mapping[str, AnyAxis], zipped: Sequence[Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
+    """Of each name that is zipped, all names that go side by side with it."""
     found: dict[str, tuple[str, ...]] = {}
     for group in zipped:
         for name in group:
@@ -156,7 +160,7 @@ def cube(drawing: Drawing, dimension: int) -> np.ndarray:
         return qmc.Sobol(dimension, scramble=True, rng=random).random(count)
 
 
-def _followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
+def followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
     """With those that follow from others, which may follow in turn."""
     left = {name: axis.equals for name, axis in axes.items() if isinstance(axis, Equals)}
     while left:
@@ -171,7 +175,8 @@ def _followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
     return columns
 
 
-def _constrained(columns: Columns, constraints: Sequence[str]) -> Columns:
+def allowed(columns: Columns, constraints: Sequence[str]) -> np.ndarray:
+    """(member,): which of them keep all constraints."""
     keep = np.ones(len(next(iter(columns.values()))), bool)
     for index, text in enumerate(constraints):
         try:
@@ -181,6 +186,4 @@ def _constrained(columns: Columns, constraints: Sequence[str]) -> Columns:
         if kept.dtype != bool:
             raise InputError(f"{text!r} is no comparison", place=("constraints", index))
         keep &= kept
-    if not keep.any():
-        raise InputError(f"no member keeps all of {quoted(constraints)}", place=("constraints",))
-    return {name: column[keep] for name, column in columns.items()}
+    return keep

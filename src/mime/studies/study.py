@@ -78,20 +78,39 @@ class Study:
 
     def with_columns(self, columns: Mapping[str, np.ndarray]) -> "Study":
         """The same study of other members, for whoever chooses them one by one (an optimiser): in
-        one store with this study's, and checked as these are.
+        one store with this study's, and checked as these are. Graphs are those of this study.
         """
-        if set(columns) != set(self.columns) or len(self.experiments) > 1:
-            raise InputError(
-                f"columns must be numbers for {quoted(self.columns)}, and of one graph",
-                place=("columns",),
-            )
-        table = {name: np.array(columns[name], dtype=float) for name in self.columns}
+        if set(columns) != set(self.columns):
+            words = f"columns must be numbers for {quoted(self.columns)}, got {quoted(columns)}"
+            raise InputError(words, place=("columns",))
+        kinds = {name: column.dtype for name, column in self.columns.items()}
+        table = {name: np.array(columns[name], dtype=kind) for name, kind in kinds.items()}
         if len({column.shape for column in table.values()}) != 1:
             raise InputError("columns need as many values each", place=("columns",))
-        size = len(next(iter(table.values())))
-        other = dataclasses.replace(self, columns=table, variant=np.zeros(size, np.int32))
+        other = dataclasses.replace(self, columns=table, variant=self._variants(table))
+        for name in ("prints", "variables", "signature", "graphs"):  # of all members, and slow
+            vars(other)[name] = getattr(self, name)
         other.check()
         return other
+
+    @functools.cached_property
+    def graphs(self) -> dict[tuple[Any, ...], int]:
+        """Which experiment has these values of what makes a graph of its own."""
+        return dict(zip(self._keys(self.columns), self.variant.tolist(), strict=True))
+
+    def _keys(self, columns: Mapping[str, np.ndarray]) -> list[tuple[Any, ...]]:
+        """Of each row, the values that make a graph of its own; `()` where lanes are all."""
+        lanes, size = self.experiments[0].lanes, len(next(iter(columns.values())))
+        others = [column.tolist() for name, column in columns.items() if name not in lanes]
+        return list(zip(*others, strict=True)) if others else [()] * size
+
+    def _variants(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Which experiment each row of the columns is of."""
+        keys = self._keys(columns)
+        if unknown := [key for key in keys if key not in self.graphs]:
+            words = f"no graph of this study has {unknown[0]}"
+            raise InputError(f"columns: {words}", place=("columns",))
+        return np.array([self.graphs[key] for key in keys], np.int32)
 
     def chunks(self, members: np.ndarray, size: int) -> Iterator[Chunk]:
         """Some members in batches of `size`: each of one experiment, in the study's order."""

@@ -112,7 +112,8 @@ class Sweep:
             return self._run(inner, (), invars, keeps and eqn.params["policy"] is not None)
         flags = tuple(not isinstance(v, Literal) and v in self.active for v in invars)
         outvars = [Var(v.aval) for v in eqn.outvars]
-        if not any(flags) or not any(floats(v.aval) for v in outvars):
+        still = name == "stop_gradient" or not any(floats(v.aval) for v in outvars)
+        if still or not any(flags):
             self.eqns.append(eqn.replace(invars=invars, outvars=outvars))
             return outvars
         if name in RULES_BOTH_WAYS:

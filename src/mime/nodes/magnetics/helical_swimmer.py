@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.drawing import Drawing, Frame, Solid, Value
+from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
+from mime.core.parameters import known
 from mime.core.pose import (
     IDENTITY_POSE,
     quat_from_rotation_vector,
@@ -19,18 +20,33 @@ from mime.core.pose import (
     quat_to_matrix,
 )
 from mime.core.problem import Problem
-from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
+from mime.core.spec import (
+    Input,
+    Mapped,
+    NodeMeta,
+    Output,
+    ValidatedRange,
+    effect,
+    option,
+    parameter,
+)
+from mime.nodes.magnetics.drag_balance import Balance, balanced_twist
+from mime.nodes.magnetics.drawing import swimmer_drawing
 from mime.nodes.magnetics.resistive_force import (
     THEORIES,
     Helix,
     filament_coefficients,
+    flow_reach,
     helix_resistance,
     sphere_resistance,
 )
+from mime.nodes.magnetics.tube import Contacts, Tube
+from mime.nodes.magnetics.wall_drag import WIDEST_SPHERE
+from mime.xla.stacking import stack_scalars
 
 _HERE = "mime.nodes.magnetics.helical_swimmer.HelicalSwimmerNode"
 _RESISTIVE = "mime.nodes.magnetics.resistive_force"
-_RGBA = (0.2, 0.55, 0.45, 1.0)
+_WALL = "of the tube on the swimmer, with friction"
 
 
 class HelicalSwimmerNode(Node):
@@ -72,7 +88,8 @@ class HelicalSwimmerNode(Node):
         ),
         limitations=(
             "Resistive-force theory is off by tens of percent for tight helices, see its page.",
-            "The fluid is unbounded: no tube and no wall, but for what c1 and c2 stand for.",
+            "Without `tube` the fluid is unbounded, but for what c1 and c2 stand for.",
+            "In a tube the wall's drag is that on its axis, and none is added across it.",
             "A field that turns the body needs dt below a tenth of its smallest drag over m B.",
         ),
         validated_ranges=(
@@ -96,6 +113,9 @@ class HelicalSwimmerNode(Node):
             Mapped("R of the helix", f"{_RESISTIVE}.helix_resistance"),
             Mapped("R of the head", f"{_RESISTIVE}.sphere_resistance"),
             Mapped("xi_t, xi_n", f"{_RESISTIVE}.filament_coefficients"),
+            Mapped("U, Omega in a tube", "mime.nodes.magnetics.drag_balance.balanced_twist"),
+            Mapped("wall and friction", "mime.nodes.magnetics.tube.Tube.force_world"),
+            Mapped("drag of a head in a tube", "mime.nodes.magnetics.wall_drag.sphere_along"),
         ),
     )
 
@@ -113,22 +133,35 @@ class HelicalSwimmerNode(Node):
     theory: str = option(default="lighthill", choices=THEORIES)
     """Which coefficients of a filament: `lighthill` or `gray_hancock`."""
     handedness: str = option(default="right", choices=("right", "left"))
+    tube: Tube | None = effect(Tube, doc="a straight tube about it")
 
     def value_problems(self) -> Iterator[Problem]:
-        given = (self.filament_radius_m, self.helix_radius_m, self.pitch_m)
-        if any(x is None or isinstance(x, jax.core.Tracer) for x in given):
+        if not known(self.filament_radius_m, self.helix_radius_m, self.pitch_m):
             return
-        a, rho, pitch = (float(x) for x in given)
-        xi_t, xi_n = filament_coefficients(self._helix, jnp.ones(()), self.theory)
-        if not 0.0 < float(xi_t) < float(xi_n):
-            thickest = (
-                2.0 * pitch * math.exp(-1.5)
-                if self.theory == "gray_hancock"
-                else 0.18 * math.hypot(pitch, 2.0 * math.pi * rho) * math.exp(-0.5)
-            )
+        yield from self._tube_problems()
+        a = float(self.filament_radius_m)
+        reach = float(flow_reach(self._helix, self.theory, self._drag_radius))
+        thickest = reach * math.exp(-1.5 if self.theory == "gray_hancock" else -0.5)
+        if a >= thickest:
             words = f"must be < {thickest:.3g} m for {self.theory} on this helix, got {a:g} m"
             hint = "A thicker filament resists more along than across: the theory ends there"
             yield Problem(("filament_radius_m",), words, hint)
+
+    def _tube_problems(self) -> Iterator[Problem]:
+        if self.tube is None or not known(self.tube.radius_m, self.head_radius_m):
+            return
+        radius, place = float(self.tube.radius_m), ("tube", "radius_m")
+        hull = float(self.helix_radius_m + self.filament_radius_m)
+        head = 0.0 if self.head_radius_m is None else float(self.head_radius_m)
+        if radius <= max(hull, head):
+            part = "the helix" if hull >= head else "the head"
+            words = f"is too narrow: {part} has a radius of {max(hull, head):g} m, got {radius:g} m"
+            yield Problem(place, words, "Give a wider tube or a thinner swimmer")
+        elif self.tube.wall_drag == "fits" and head > WIDEST_SPHERE * radius:
+            least = head / WIDEST_SPHERE
+            words = f"must be >= {least:.3g} m for the drag of this head, got {radius:g} m"
+            hint = "The formula for a sphere ends there; or take wall_drag='none'"
+            yield Problem(place, words, hint)
 
     def boundary_input_spec(self) -> dict[str, Input]:
         return {
@@ -142,7 +175,7 @@ class HelicalSwimmerNode(Node):
             "position_world": Output((3,), "m", "p"),
             "spin_rate": Output((), "rad/s", "about its own axis"),
             "swim_speed": Output((), "m/s", "along its own axis"),
-        }
+        } | ({} if self.tube is None else {"wall_force_world": Output((3,), "N", _WALL)})
 
     def state_spec(self) -> dict[str, Output]:
         return {
@@ -166,11 +199,14 @@ class HelicalSwimmerNode(Node):
         pose = state["pose_world"]
         R_world_body = quat_to_matrix(pose[3:])
         wrench, flow = boundary_inputs["wrench_world"], boundary_inputs["flow_velocity_world"]
-        weight = jnp.stack([jnp.zeros_like(pose[0])] * 2 + [-self.net_weight_n])
-        U, Omega = self._velocities(
-            R_world_body.T @ (wrench[:3] + weight), R_world_body.T @ wrench[3:]
-        )
-        U_world, Omega_world = R_world_body @ U + flow, R_world_body @ Omega
+        force, torque = jnp.asarray(wrench[:3]).at[2].add(-self.net_weight_n), wrench[3:]
+        if self.tube is None:
+            U, Omega = self._velocities(R_world_body.T @ force, R_world_body.T @ torque)
+            U_world, Omega_world = R_world_body @ U + flow, R_world_body @ Omega
+        else:
+            held = self._balance(pose, jnp.concatenate([force, torque]), flow, dt)
+            twist = balanced_twist(held)
+            U_world, Omega_world = twist[:3], twist[3:]
         turn = quat_from_rotation_vector(dt * Omega_world)
         turned = quat_normalize(quat_multiply(turn, pose[3:]))
         return {
@@ -184,32 +220,52 @@ class HelicalSwimmerNode(Node):
         """Where it is, and how fast it turns and swims."""
         pose, twist = state["pose_world"], state["twist_world"]
         axis = quat_to_matrix(pose[3:])[:, 2]
-        return {
+        fluxes = {
             "swimmer_pose_world": pose,
             "position_world": pose[:3],
             "spin_rate": axis @ twist[3:],
             "swim_speed": axis @ twist[:3],
         }
+        if self.tube is not None:
+            forces = self.tube.force_world(self._contacts(pose), twist)
+            fluxes["wall_force_world"] = jnp.sum(forces, axis=0)
+        return fluxes
 
     def resistance(self) -> Float[Array, "6 6"]:
         """R about the helix' centre, in the body's frame; N·s/m, N·s and N·m·s. Without c1, c2."""
-        xi_t, xi_n = filament_coefficients(self._helix, self.viscosity_pa_s, self.theory)
+        mu, tube_radius_m = self.viscosity_pa_s, self._drag_radius
+        xi_t, xi_n = filament_coefficients(self._helix, mu, self.theory, tube_radius_m)
         R = helix_resistance(self._helix, xi_t, xi_n)
         if self.head_radius_m is None:
             return R
-        z_m = 0.5 * self.turns * self.pitch_m + self.head_radius_m
-        return R + sphere_resistance(self.viscosity_pa_s, self.head_radius_m, z_m)
+        return R + sphere_resistance(mu, self.head_radius_m, self._head_height, tube_radius_m)
 
     def drawing(self) -> Drawing:
-        """A capsule as long and as wide as the helix, and its head."""
-        length, radius = float(self.turns * self.pitch_m), float(self.helix_radius_m)
-        shapes = [Solid("swimmer", rgba=_RGBA, form="capsule", size=(radius, length))]
+        """A capsule as long and as wide as the helix, its head, and the tube."""
+        return swimmer_drawing(self)
+
+    def _balance(
+        self, pose: Float[Array, "7"], wrench: Float[Array, "6"], flow: Float[Array, "3"], dt: Any
+    ) -> Balance:
+        """What the velocities of a step have to balance, in the world."""
+        R_world_body = quat_to_matrix(pose[3:])
+        R = self.resistance().at[5, 5].add(self.linear_drag_n_m_s)
+        parts = R.reshape(2, 3, 2, 3)
+        R_world = jnp.einsum("ij,ajbk,lk->aibl", R_world_body, parts, R_world_body).reshape(6, 6)
+        c2, axis = self.quadratic_drag_n_m_s2, R_world_body[:, 2]
+        carried = wrench + R_world[:, :3] @ flow
+        assert self.tube is not None
+        return Balance(R_world, carried, axis, c2, self._contacts(pose), self.tube, dt)
+
+    def _contacts(self, pose: Float[Array, "7"]) -> Contacts:
+        """The ends of the helix and the head as balls, held against the tube."""
+        end, hull = 0.5 * self.turns * self.pitch_m, self.helix_radius_m + self.filament_radius_m
+        heights, radii = [end, -end], [hull, hull]
         if self.head_radius_m is not None:
-            b = float(self.head_radius_m)
-            at = (0.0, 0.0, 0.5 * length + b, 1.0, 0.0, 0.0, 0.0)
-            shapes.append(Solid("swimmer", pose=at, rgba=_RGBA, form="sphere", size=(b,)))
-        frame = Frame("swimmer", follow=Value("swimmer_pose_world"))
-        return Drawing((frame,), tuple(shapes), size_m=2.0 * length)
+            heights, radii = [*heights, self._head_height], [*radii, self.head_radius_m]
+        offsets = jnp.outer(stack_scalars(heights), quat_to_matrix(pose[3:])[:, 2])
+        assert self.tube is not None
+        return self.tube.contacts(pose[:3], offsets, stack_scalars(radii))
 
     def _velocities(
         self, force: Float[Array, "3"], torque: Float[Array, "3"]
@@ -233,6 +289,17 @@ class HelicalSwimmerNode(Node):
         spin = 2.0 * free_spin / (1.0 + root)
         Omega = _inverse(S + c2 * jnp.abs(spin) * axial) @ turning
         return A_inverse @ (force - C.T @ Omega), Omega
+
+    @property
+    def _head_height(self) -> Scalar:
+        """Where the head's centre is on the axis, m."""
+        return 0.5 * self.turns * self.pitch_m + self.head_radius_m
+
+    @property
+    def _drag_radius(self) -> Scalar | None:
+        """Radius of the tube whose wall adds to the drag, m."""
+        has_wall = self.tube is not None and self.tube.wall_drag == "fits"
+        return self.tube.radius_m if has_wall else None
 
     @property
     def _helix(self) -> Helix:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mime.core.node import Scalar
+from mime.nodes.magnetics.wall_drag import filament_reach, sphere_about, sphere_along
 from mime.xla.stacking import stack_scalars
 
 THEORIES = ("lighthill", "gray_hancock")
@@ -31,20 +32,35 @@ class Helix(NamedTuple):
     """1: right-handed, -1: left-handed."""
 
 
-def filament_coefficients(helix: Helix, viscosity_pa_s: Scalar, theory: str) -> tuple[Array, Array]:
-    """xi_t, xi_n in N·s/m²: resistance along and across a filament, for each metre of it.
+def flow_reach(helix: Helix, theory: str, tube_radius_m: Scalar | None = None) -> Array:
+    """l, how far the flow about a piece of filament reaches, m; in a tube 1 / (1/l + 1/l_wall).
 
-    gray_hancock    2 pi mu / (ln(2 lambda/a) - 1/2),   4 pi mu / (ln(2 lambda/a) + 1/2)
-    lighthill       2 pi mu / ln(0.18 Lambda/a),        4 pi mu / (ln(0.18 Lambda/a) + 1/2)
+    gray_hancock  2 lambda,     lighthill  0.18 Lambda;     l_wall as in `filament_reach`
 
-    lambda is the pitch, Lambda the length of one turn along the filament, a the filament's radius.
+    lambda is the pitch, Lambda the length of one turn along the filament.
     """
     if theory == "gray_hancock":
-        across = jnp.log(2.0 * helix.pitch_m / helix.filament_radius_m)
-        along = across - 0.5
+        reach = 2.0 * helix.pitch_m
     else:
-        turn = jnp.sqrt(helix.pitch_m**2 + (2.0 * math.pi * helix.radius_m) ** 2)
-        along = across = jnp.log(0.18 * turn / helix.filament_radius_m)
+        reach = 0.18 * jnp.sqrt(helix.pitch_m**2 + (2.0 * math.pi * helix.radius_m) ** 2)
+    if tube_radius_m is None:
+        return reach
+    wall = filament_reach(tube_radius_m, helix.radius_m)
+    return reach * wall / (reach + wall)
+
+
+def filament_coefficients(
+    helix: Helix, viscosity_pa_s: Scalar, theory: str, tube_radius_m: Scalar | None = None
+) -> tuple[Array, Array]:
+    """xi_t, xi_n in N·s/m²: resistance along and across a filament, for each metre of it.
+
+    gray_hancock    2 pi mu / (ln(l/a) - 1/2),   4 pi mu / (ln(l/a) + 1/2)
+    lighthill       2 pi mu / ln(l/a),           4 pi mu / (ln(l/a) + 1/2)
+
+    l is `flow_reach`, a the filament's radius.
+    """
+    across = jnp.log(flow_reach(helix, theory, tube_radius_m) / helix.filament_radius_m)
+    along = across - 0.5 if theory == "gray_hancock" else across
     resistance = 2.0 * math.pi * viscosity_pa_s
     return resistance / along, 2.0 * resistance / (across + 0.5)
 
@@ -87,18 +103,27 @@ def helix_resistance(helix: Helix, xi_t: Array, xi_n: Array) -> Float[Array, "6 
     return xi_n * length * both + (xi_t - xi_n) / length * (w @ gram @ w.T)
 
 
-def sphere_resistance(viscosity_pa_s: Scalar, radius_m: Scalar, z_m: Scalar) -> Array:
-    """R of a sphere whose centre is z up the axis: 6 pi mu b and, about its centre, 8 pi mu b³."""
+def sphere_resistance(
+    viscosity_pa_s: Scalar, radius_m: Scalar, z_m: Scalar, tube_radius_m: Scalar | None = None
+) -> Array:
+    """R of a sphere whose centre is z up the axis: 6 pi mu b and, about its centre, 8 pi mu b³.
+
+    In a tube, motion along the axis and turning about it have the factors of `wall_drag`.
+    """
     drag = 6.0 * math.pi * viscosity_pa_s * radius_m
     turn = 8.0 * math.pi * viscosity_pa_s * radius_m**3
     arm, tilt = drag * z_m, turn + drag * z_m**2
+    drag_along, turn_about = drag, turn
+    if tube_radius_m is not None:
+        drag_along = drag * sphere_along(radius_m / tube_radius_m)
+        turn_about = turn * sphere_about(radius_m / tube_radius_m)
     return _matrix(
         [drag, 0.0, 0.0, 0.0, arm, 0.0],
         [0.0, drag, 0.0, -arm, 0.0, 0.0],
-        [0.0, 0.0, drag, 0.0, 0.0, 0.0],
+        [0.0, 0.0, drag_along, 0.0, 0.0, 0.0],
         [0.0, -arm, 0.0, tilt, 0.0, 0.0],
         [arm, 0.0, 0.0, 0.0, tilt, 0.0],
-        [0.0, 0.0, 0.0, 0.0, 0.0, turn],
+        [0.0, 0.0, 0.0, 0.0, 0.0, turn_about],
     )
 
 

@@ -33,11 +33,11 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
-from mime.fitting.excitation import MotionDesign as MotionDesign
-from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
+from mime.fitting.motion_design import MotionDesign as MotionDesign
+from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit
 from mime.fitting.result import FitError as FitError
 from mime.fitting.unknown import Unknown as Unknown

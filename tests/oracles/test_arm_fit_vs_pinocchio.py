@@ -1,4 +1,5 @@
-"""UR5 and Panda from joint torques: base parameters as Pinocchio's regressor says.
+"""UR5 and Panda from joint torques on a designed motion: base parameters as Pinocchio's regressor
+says, and a motion of another kind held out.
 
 In `make test` the UR5's wrist is held, in `make soak` all of its joints move."""
 
@@ -24,6 +25,8 @@ from sizes import sized
 RANKS = {"ur5_robot": sized(36, small=15), "panda": 43}
 HELD = {"ur5_robot": sized((), small=("wrist",)), "panda": ("finger",)}
 NOISE = 0.05
+SECONDS, PERIOD = 8.0, 0.02
+STARTS = sized(3, small=1)
 
 
 def robot(name):
@@ -49,9 +52,13 @@ def test_base_parameters_of_a_robot_are_pinocchios(name):
     simulation = graph_of(guess(tree), joint_friction_n_m_s=np.zeros(n))
     unknowns = [f"arm.link[{link}]" for link in tree.link_names]
     of = columns(n, delay=0)
+    planned = mime.design_motion(tree, duration=SECONDS, period=PERIOD, noise=NOISE, starts=STARTS)
+    assert planned.rank == RANKS[name]
+    assert min(planned.narrower("step"), planned.narrower("chirp")) > 1.8
+    felt = planned.q, planned.qd, planned.qdd
     logs = [
-        mime.Log(rig.log(1, 800, 8.0), name="a"),
-        mime.Log(rig.log(2, 800, 8.0), name="b", held_out=True),
+        mime.Log(rig.read(1, planned.time_s, planned.q, felt), name="designed"),
+        mime.Log(rig.log(2, 400, SECONDS), name="sines", held_out=True),
     ]
     double = in_double(simulation)
     with jax.enable_x64(True):

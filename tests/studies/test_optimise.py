@@ -2,24 +2,11 @@
 each member that is asked for is run once.
 """
 
-import itertools
-import json
-
 import numpy as np
 import pytest
-import scipy.optimize
 
 import mime
-from mime.scenarios.source import ScenarioError
-from mime.studies.evaluations import InMemory
 from mime.studies.experiment import Experiment
-from mime.studies.file import read_study
-from mime.studies.objectives import Aim, Limit, Objective
-from mime.studies.optimise import build_search
-from mime.studies.slopes import Slopes
-from mime.studies.store import StudyError
-from mime.studies.sweep import StudyInterrupted, sweep
-from motor_studies import content
 
 J, LOAD, TORQUE, END = 1e-4, 4e-2, 0.02, 0.02
 """Inertias of rotor and load, torque of the motor, end of the run."""

@@ -92,9 +92,9 @@ def higher_orders(
     }
     for name, limit in {"midpoint": 1e-2, "gauss4": 1e-6, "rk4": 1e-3}.items():
         q, qd = _swing(_arm(Arm, name), start_rad, energy_steps // 100, energy_timestep_s, 100)
-        truth = plane(q, qd)
-        kinetic = 0.5 * np.einsum("ti,tij,tj->t", qd, truth.M, qd)
-        E = kinetic + truth.V
+        arm = plane(q, qd)
+        kinetic = 0.5 * np.einsum("ti,tij,tj->t", qd, arm.M, qd)
+        E = kinetic + arm.V
         error = largest(E - E[0]) / kinetic.max()
         yield Measurement(
             f"error of the energy over its scale, {name}, up to a power of ten",

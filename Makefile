@@ -9,19 +9,31 @@ export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.1
 export JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES ?= -1
 export JAX_PLATFORMS ?= cpu
 
+# Modules that are compiled once are kept: the workers, and the programs that tests start, share them.
+export PYTHONDONTWRITEBYTECODE =
+
+.NOTPARALLEL:  # one installation at a time in one folder; the tests use all cores by themselves
+
 .PHONY: setup browser demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
-.venv/.runtime: pyproject.toml constraints.txt
+# Modules are compiled when they are first imported: most of the 15,000 in here never are.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+
+.venv/.made:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 		{ echo "MIME needs Python 3.11 to 3.13; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-.venv/.tests: .venv/.runtime
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+.venv/.runtime: pyproject.toml constraints.txt | .venv/.made
+	$(BIN)/python $(INSTALL) -e .
 	@touch $@
+
+# One installation holds all of it: to resolve and build the runtime first would cost a minute more.
+.venv/.tests: pyproject.toml constraints.txt | .venv/.made
+	$(BIN)/python $(INSTALL) -e '.[test]'
+	@touch .venv/.runtime $@
 
 setup: .venv/.tests browser  ## the environment with all that the tests need
 
@@ -43,9 +55,6 @@ lint: .venv/.tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-
-# Modules that are compiled once are kept: the workers, and the programs that tests start, share them.
-test test-quick soak: export PYTHONDONTWRITEBYTECODE =
 
 test: lint browser  ## lint, format, types, all tests, the longest of them at a stated small size
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q

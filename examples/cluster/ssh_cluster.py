@@ -1,7 +1,8 @@
 """Sweep a study on machines that SSH reaches: `python ssh_cluster.py study.toml STORE HOST ...`
 
 Needs the same Python packages on each, keys that ask for no password, and STORE in a folder that
-all of them see by the same path. (Not run by MIME's tests: it needs a server for SSH.)
+all of them see by the same path. (Not run by MIME's tests: it needs a server for SSH. It was run by
+hand against OpenSSH on one machine.) Needs `pip install asyncssh` here too.
 """
 
 import sys

@@ -88,6 +88,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
     from mime.commands.listing import list_
     from mime.commands.new_node import new_node
     from mime.commands.new_scenario import new_scenario
+    from mime.commands.optimise import optimise
     from mime.commands.run import run
     from mime.commands.show import show
     from mime.commands.sweep import sweep
@@ -104,6 +105,7 @@ def _commands() -> dict[str, Callable[..., Any]]:
         "view": view,
         "fit": fit,
         "sweep": sweep,
+        "optimise": optimise,
         "design": design,
         "tune": tune,
         "demo": demo,

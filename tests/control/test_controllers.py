@@ -11,15 +11,14 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import DivergenceError, GraphManager, Input, Node, Output, ParameterError
-from mime.models import model_path
-from mime.nodes.control.joint_controllers import (
-    ComputedTorqueNode,
-    JointPDNode,
+from mime.control.control_laws import (
     computed_torque,
     pd_controller,
     pd_with_gravity_compensation,
     pi_controller,
 )
+from mime.models import model_path
+from mime.nodes.control.joint_controllers import ComputedTorqueNode, JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode
 
 GRAVITY = np.array([0.0, 0.0, -9.80665])

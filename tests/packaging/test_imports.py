@@ -51,8 +51,16 @@ def test_a_list_of_scenarios_needs_no_jax():
     assert after("list", "scenarios") == {"tyro", "rich"}
 
 
-def test_all_names_of_mime_load_no_plots_no_result_files_and_no_command_line():
-    assert loaded_by("from mime import *") == {"jax", "numpy", "equinox", "pydantic"}
+def test_all_names_and_a_result_file_load_no_plots_no_datasets_and_no_command_line(tmp_path):
+    """xarray loads pandas, and Dask where it is installed: more than a short run takes."""
+    code = f"""from mime import *
+import numpy
+one = {{"a": {{"x": "m"}}}}
+run = Trajectory(numpy.arange(3.0), {{"a": {{"x": numpy.ones(3)}}}}, one, one, {{}})
+run.save({str(tmp_path / "run.nc")!r})
+Trajectory.load({str(tmp_path / "run.nc")!r})
+"""
+    assert loaded_by(code) == {"jax", "numpy", "equinox", "pydantic"}
 
 
 def test_every_public_name_is_found_listed_and_the_same_each_time():

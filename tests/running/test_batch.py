@@ -1,11 +1,13 @@
 """Batches: every member equals its own single run; one that diverges does not spoil the others."""
 
+import dataclasses
 import itertools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 
 from elements import Cell, Rotor, Spring
 from mime import DivergenceWarning, GraphManager, InputError, ParameterError, Trajectory
@@ -245,3 +247,15 @@ def test_a_batch_can_be_saved_with_what_varied(simulation, tmp_path):
     assert loaded.varied == (("rotor", "inertia_kg_m2"),)
     np.testing.assert_array_equal(loaded.parameters["rotor"]["inertia_kg_m2"], J)
     assert loaded.to_xarray()["rotor.angle"].dims == ("member", "time")
+    assert xarray.load_dataset(tmp_path / "batch.nc").identical(batch.to_xarray())
+
+
+def test_what_is_true_or_false_is_so_for_other_programs(simulation, tmp_path):
+    run = simulation.run(steps=3, record=["rotor.angle"])
+    far = run["rotor"]["angle"] > run["rotor"]["angle"][0]
+    marked = dataclasses.replace(run, fields={"rotor": {"angle": far}})
+    marked.save(tmp_path / "run.nc")
+    assert xarray.load_dataset(tmp_path / "run.nc").identical(marked.to_xarray())
+    read = Trajectory.load(tmp_path / "run.nc")["rotor"]["angle"]
+    assert read.dtype == bool
+    np.testing.assert_array_equal(read, far)

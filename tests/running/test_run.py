@@ -340,7 +340,7 @@ class TestTrajectory:
         def full_disk(self, *args, **kwargs):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("xarray.Dataset.to_netcdf", full_disk)
+        monkeypatch.setattr("pathlib.Path.write_bytes", full_disk)
         with pytest.raises(OSError, match="No space left"):
             run.save(path)
         assert path.read_bytes() == before

@@ -112,6 +112,18 @@ def test_a_killed_worker_costs_its_chunk_and_a_killed_scheduler_what_is_under_wa
     assert content(tmp_path / "b") == undisturbed
 
 
+def test_a_cluster_that_adapts_starts_workers_for_the_sweep(study, undisturbed, tmp_path):
+    """It starts none while nothing is asked of it: the sweep may not wait for the first."""
+    cluster = distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        cluster.adapt(minimum=0, maximum=1, interval="50 ms")
+        with pytest.warns(WorkerWarning, match="no worker yet"):
+            sweep(study, out=tmp_path, client=client, progress=False)
+    assert content(tmp_path) == undisturbed
+
+
 def test_what_is_no_cluster_is_refused(study, tmp_path, monkeypatch):
     monkeypatch.setattr(clusters, "_CONNECT_SECONDS", 1)
     with pytest.raises(InputError, match="needs a store"):

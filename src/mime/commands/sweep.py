@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import tyro
 
@@ -13,10 +13,11 @@ from mime.commands.run import AllowCode, Debug, Overrides
 if TYPE_CHECKING:
     from mime.studies.result import StudyResult
 
-RESULT = "result.nc"
-_SMALL_BYTES = 10**8
+RESULT, REPORT = "result.nc", "report.html"
+SMALL_BYTES = 10**8
 """A study that is written as one NetCDF file, too."""
 _MOST_NAMED = 10
+NoReport = Annotated[bool, tyro.conf.arg(help="leave out report.html, members.csv and replays")]
 
 
 def sweep(
@@ -31,11 +32,15 @@ def sweep(
         str | None, tyro.conf.arg(metavar="ADDRESS", help="of a Dask cluster: tcp://host:8786")
     ] = None,
     threads: Annotated[int | None, tyro.conf.arg(help="one for each core by default")] = None,
+    no_report: NoReport = False,
     allow_code: AllowCode = False,
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Run the members of a study that its folder does not hold yet; the same command goes on."""
+    """Run the members of a study that its folder does not hold yet; the same command goes on.
+
+    Then write report.html, a page to look at all members on, and members.csv, their table.
+    """
     del debug  # `main` looks for it
     from mime.studies import sweep as sweeping
     from mime.studies.file import load_study
@@ -54,22 +59,29 @@ def sweep(
         raise RunFailedError(str(error)) from error
     except StudyError as error:
         raise UserMistakeError(str(error)) from error
-    small = result.dataset.nbytes <= _SMALL_BYTES
-    if small:
-        try:
+    small = result.dataset.nbytes <= SMALL_BYTES
+    try:
+        if small:
             result.save(folder / RESULT)
-        except OSError as error:
-            raise RunFailedError(f"cannot write {folder / RESULT}: {error.strerror}") from error
+        if not no_report:
+            result.report(folder / REPORT)
+    except OSError as error:
+        raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
         _tell(result)
         print(f"\nstore: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
-    if not result.diverged:
-        return OK
+        if not no_report:
+            print(f"report: {folder / REPORT}")
+    tell_diverged(result, sys.stderr)
+    return FAILED if result.diverged else OK
+
+
+def tell_diverged(result: "StudyResult", file: TextIO) -> None:
+    """Name members that left the finite numbers, the first of them."""
     for member, where in list(result.diverged.items())[:_MOST_NAMED]:
-        print(f"member {member} diverged: {where}", file=sys.stderr)
+        print(f"member {member} diverged: {where}", file=file)
     if (more := len(result.diverged) - _MOST_NAMED) > 0:
-        print(f"and {more:,} more: `diverged` of the dataset", file=sys.stderr)
-    return FAILED
+        print(f"and {more:,} more: `diverged` of the dataset", file=file)
 
 
 def _tell(result: "StudyResult") -> None:

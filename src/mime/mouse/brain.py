@@ -62,6 +62,8 @@ _STATE_FIELDS = {
     "leg_v0": ("m/s", "speed at its start"),
     "leg_time": ("s", "since its start"),
 }
+_SHAPES: dict[tuple[int, ...], dict[str, tuple[int, ...]]] = {}
+"""Of the state's fields by the maze's rows and columns, which alone decide them: traced once."""
 """Unit and meaning of each field of the state."""
 
 
@@ -194,10 +196,9 @@ class MouseBrainNode(Node):
         }
 
     def state_spec(self) -> dict[str, Output]:
-        return {
-            name: Output(value.shape, *_STATE_FIELDS[name])
-            for name, value in jax.eval_shape(self._initial).items()
-        }
+        if (size := self.goals.shape) not in _SHAPES:
+            _SHAPES[size] = {n: x.shape for n, x in jax.eval_shape(self._initial).items()}
+        return {n: Output(shape, *_STATE_FIELDS[n]) for n, shape in _SHAPES[size].items()}
 
     def state_fields(self) -> list[str]:
         return ["clock", "mean", "phase", "cell", "heading", "horizontal", "vertical"]

@@ -20,12 +20,15 @@ import numpy as np
 
 Problem = Callable[[Any], tuple[Any, Any]]
 """x (n,) to f and c (m,): a pure function of JAX. c are parts: 0.01 is one percent too much."""
+Slopes = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[Any, Any, Any, Any]]
+"""x (starts, n), m (starts, m) and rho (starts,) to the Lagrangian, its slope, f and c."""
 KEPT_BY = 1e-4
 """A limit is kept when c is at most this."""
 _MEMORY = 10
 _ARMIJO = 1e-4
 _SETTLED = 1e-9
-"""A start has arrived when three steps in a row gain less than this part of f."""
+"""A start has arrived when three steps in a row gain less than this part of f, or a whole one
+promises less."""
 _FIRST_WEIGHT, _LARGEST_WEIGHT = 10.0, 1e7
 _LONGEST = 2.0
 """Of a step, in any coordinate: a factor of e² where that is a logarithm."""
@@ -41,6 +44,8 @@ class Ends:
     """f, (starts,); infinite where it never was finite."""
     excess: np.ndarray
     """The largest c, (starts,); below 0 where all limits are kept with room."""
+    last: np.ndarray
+    """Where each descent stood in the end, (starts, n): further down, perhaps beyond a limit."""
     rounds: int
     """Batches that were evaluated."""
     is_complete: bool
@@ -72,32 +77,78 @@ def minimise(
 
     Ctrl-C ends it with the best so far.
     """
-    x = np.clip(np.asarray(starts, float), low, high)
-    slopes = _slopes(problem)
+    x = np.asarray(starts, float)
     count = len(jax.eval_shape(problem, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))[1])
-    weight: np.ndarray = np.full(len(x), _FIRST_WEIGHT)
+    return minimise_by(
+        _slopes(problem), count, x, low, high, rounds=rounds, passes=passes, tell=tell
+    )
+
+
+def minimise_by(
+    slopes: Slopes,
+    count: int,
+    starts: np.ndarray,
+    low: Any = -np.inf,
+    high: Any = np.inf,
+    *,
+    rounds: int = 100,
+    passes: int = 8,
+    weight: float = _FIRST_WEIGHT,
+    is_exact: bool = False,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Ends:
+    """The same for whoever evaluates f, c and their slopes elsewhere.
+
+    count       of c
+    weight      the first rho
+    is_exact    go on until limits that press are met, not only kept with room to spare
+    """
+    x = np.clip(np.asarray(starts, float), low, high)
+    weights: np.ndarray = np.full(len(x), weight)
     multipliers: np.ndarray = np.zeros((len(x), count))
     worst: np.ndarray = np.full(len(x), np.inf)
     found = _Found(x)
     done, is_complete = 0, True
     try:
         for number in range(passes if count else 1):
-            at = partial(found.at, slopes, multipliers, weight)
+            at = partial(found.at, slopes, multipliers, weights)
             with np.errstate(invalid="ignore", over="ignore"):  # starts that are nowhere
                 x, excess, done = _descend(at, x, low, high, done, rounds, tell)
             if not count:
                 break
-            multipliers = np.maximum(0.0, multipliers + weight[:, None] * excess)
+            room = np.minimum(-excess, multipliers / weights[:, None])
+            multipliers = np.maximum(0.0, multipliers + weights[:, None] * excess)
             over = np.max(excess, axis=1, initial=-np.inf)
             heavier = (over > KEPT_BY) & (over > 0.25 * worst)
-            weight = np.where(heavier, np.minimum(10 * weight, _LARGEST_WEIGHT), weight)
-            settled = (over <= KEPT_BY) | ~np.isfinite(over) | (weight >= _LARGEST_WEIGHT)
+            weights = np.where(heavier, np.minimum(10 * weights, _LARGEST_WEIGHT), weights)
+            met = np.max(room, axis=1, initial=0.0) <= KEPT_BY if is_exact else True
+            settled = (over <= KEPT_BY) & met | ~np.isfinite(over) | (weights >= _LARGEST_WEIGHT)
             worst = over
             if settled.all() and number:
                 break
     except KeyboardInterrupt:
         is_complete = False
-    return Ends(found.x, found.cost, found.excess, done, is_complete)
+    return Ends(found.x, found.cost, found.excess, x, done, is_complete)
+
+
+ByHand = Callable[[np.ndarray], tuple[float, np.ndarray, Callable[[np.ndarray], np.ndarray]]]
+"""x (n,) to f, c (m,) and a function of c̄ (m,), which gives the slope of f + c̄ · c."""
+
+
+def slopes_by_hand(problem: ByHand) -> Slopes:
+    """Of a problem of NumPy that has its own slopes; one start after another."""
+
+    def slopes(x: np.ndarray, multipliers: np.ndarray, weight: np.ndarray) -> Any:
+        found = []
+        for x_s, m, rho in zip(x, multipliers, weight, strict=True):
+            cost, excess, back = problem(x_s)
+            pressed = np.maximum(excess + m / rho, 0.0)
+            value = cost + 0.5 * rho * np.sum(pressed**2)
+            slope = back(rho * pressed) if np.isfinite(value) else np.full_like(x_s, np.nan)
+            found.append((value, slope, cost, excess))
+        return tuple(map(np.array, zip(*found, strict=True)))
+
+    return slopes
 
 
 class _Found:
@@ -109,7 +160,7 @@ class _Found:
         self.excess = np.full(len(x), np.inf)
 
     def at(
-        self, slopes: Callable[..., Any], multipliers: np.ndarray, weight: np.ndarray, x: np.ndarray
+        self, slopes: Slopes, multipliers: np.ndarray, weight: np.ndarray, x: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Value and slope of the Lagrangian, and c; f and c are noted."""
         value, slope, cost, excess = map(np.asarray, slopes(x, multipliers, weight))
@@ -127,7 +178,7 @@ class _Found:
         self.excess[better] = over[better]
 
 
-def _slopes(problem: Problem) -> Callable[..., Any]:
+def _slopes(problem: Problem) -> Slopes:
     """Value and slope of the Lagrangian, f and c; of all starts at once."""
 
     def lagrangian(x: Any, multipliers: Any, weight: Any) -> tuple[Any, tuple[Any, Any]]:
@@ -171,7 +222,7 @@ def _descend(
         there, slope_there, excess_there = at(ahead)
         used += 1
         tell(done + used)
-        gain = value - there
+        gain, whole = value - there, length == 1.0
         hoped = -np.sum((ahead - x) * slope, axis=1)
         better = ~settled & np.isfinite(there) & (gain >= _ARMIJO * hoped) & (hoped > 0)
         memory.add(ahead - x, slope_there - slope, better)
@@ -183,7 +234,8 @@ def _descend(
         length = np.where(better, 1.0, 0.3 * length)
         stuck = ~settled & ~better & (length < 1e-3) & memory.forget(length < 1e-3)
         length = np.where(stuck, 1.0, length)
-        settled |= (calm >= 3) | (length < 1e-8) | ((hoped <= 0) & ~better)
+        small = whole & (hoped <= _SETTLED * (1.0 + np.abs(value)))
+        settled |= (calm >= 3) | (length < 1e-8) | ((hoped <= 0) & ~better) | small
     return x, excess, done + used
 
 

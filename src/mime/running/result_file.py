@@ -12,16 +12,14 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mime._text import Travels, warn_user
-
-if TYPE_CHECKING:
-    import xarray
+from mime.running.contents import Contents, Variable
 
 FORMAT = "MIME trajectory 2"
 METADATA = "the index of its fields and parameters"
@@ -43,39 +41,66 @@ class SalvageWarning(UserWarning):
     """A damaged result was read in part; the message names what was lost."""
 
 
-def to_bytes(dataset: "xarray.Dataset") -> bytes:
-    """The file of a dataset, with its index."""
+def to_bytes(contents: Contents) -> bytes:
+    """The file of a result, with its index."""
     import h5py
 
-    # No fill values: a NaN is a NaN, whatever its bits.
-    encoding = {name: {"_FillValue": None} for name in dataset.variables}
-    # HDF5 does not survive a disk that fills up while it writes: it writes to memory.
-    content = bytes(dataset.to_netcdf(engine="h5netcdf", encoding=encoding))
+    netcdf = _netcdf(contents)
     variables = {}
-    with h5py.File(io.BytesIO(content), "r") as file:
-        for name, variable in dataset.variables.items():
-            start, values = file[name].id.get_offset() or 0, np.asarray(variable.values)
-            variables[str(name)] = {
+    with h5py.File(io.BytesIO(netcdf), "r") as file:
+        for name, (axes, values, about) in contents.variables.items():
+            start = file[name].id.get_offset() or 0
+            variables[name] = {
                 "start": start,
                 "type": values.dtype.str,
                 "shape": values.shape,
-                "axes": variable.dims,
-                "about": variable.attrs,
-                "sha256": _sha256(content[start : start + values.nbytes]),
+                "axes": axes,
+                "about": dict(about),
+                "sha256": _sha256(netcdf[start : start + values.nbytes]),
             }
     index = {
         "format": FORMAT,
-        "coordinates": [str(name) for name in dataset.coords],
+        "coordinates": list(contents.coordinates),
         "variables": variables,
-        "attributes": {str(key): _as_json(value) for key, value in dataset.attrs.items()},
-        "netcdf": _sha256(content),
+        "attributes": {key: _as_json(value) for key, value in contents.attributes.items()},
+        "netcdf": _sha256(netcdf),
     }
     text = json.dumps(index).encode()
     length = len(text).to_bytes(_LENGTH_BYTES, "little")
-    return b"".join([content, text, hashlib.sha256(text).digest(), length, _MARK])
+    return b"".join([netcdf, text, hashlib.sha256(text).digest(), length, _MARK])
 
 
-def read(path: str | os.PathLike[str], salvage: bool) -> "xarray.Dataset":
+def _netcdf(contents: Contents) -> bytes:
+    """The file for other programs, by the conventions that xarray keeps."""
+    import h5netcdf
+
+    # HDF5 does not survive a disk that fills up while it writes: it writes to memory.
+    memory = io.BytesIO()
+    with h5netcdf.File(memory, "w") as file:
+        file.dimensions = contents.sizes
+        for name, (axes, values, about) in contents.variables.items():
+            truth = values.dtype == bool  # which NetCDF has no type for
+            stored = values.view(np.int8) if truth else values
+            variable = file.create_variable(name, axes, data=np.ascontiguousarray(stored))
+            variable.attrs.update(about)
+            if truth:
+                variable.attrs["dtype"] = "bool"
+            if name in contents.fields and (beside := _beside(axes, contents.coordinates)):
+                variable.attrs["coordinates"] = " ".join(beside)
+        file.attrs.update(contents.attributes)
+    return memory.getvalue()
+
+
+def _beside(axes: tuple[str, ...], coordinates: Mapping[str, Variable]) -> list[str]:
+    """The coordinates that are no axis themselves and vary along some of these axes only."""
+    return sorted(
+        name
+        for name, coordinate in coordinates.items()
+        if name not in coordinate.axes and set(coordinate.axes) <= set(axes)
+    )
+
+
+def read(path: str | os.PathLike[str], salvage: bool) -> Contents:
     """What `to_bytes` wrote, or a `ResultError` that names what is damaged.
 
     With `salvage`, what is sound, and a `SalvageWarning` that names what is lost.
@@ -93,9 +118,9 @@ def read(path: str | os.PathLike[str], salvage: bool) -> "xarray.Dataset":
             raise ResultError(f"{path}: damaged in {', '.join(lost)}; {advice}", lost)
         if "time" in lost:
             shape = index["variables"]["time"]["shape"]
-            sound["time"] = (("time",), np.arange(1.0, shape[0] + 1), {"units": "1"})
+            sound["time"] = Variable(("time",), np.arange(1.0, shape[0] + 1), {"units": "1"})
             lost[lost.index("time")] = "time (samples are counted instead)"
-        dataset = _dataset(sound, index)
+        contents = _contents(sound, index)
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, ResultError):
             raise
@@ -103,7 +128,7 @@ def read(path: str | os.PathLike[str], salvage: bool) -> "xarray.Dataset":
         raise ResultError(words, [METADATA]) from error
     if lost:
         warn_user(SalvageWarning(f"{path}: damaged, and lost: {', '.join(lost)}"))
-    return dataset
+    return contents
 
 
 def _index(path: str | os.PathLike[str], data: bytes) -> tuple[dict[str, Any], int]:
@@ -123,32 +148,26 @@ def _index(path: str | os.PathLike[str], data: bytes) -> tuple[dict[str, Any], i
     return index, begin
 
 
-_Variable = tuple[tuple[str, ...], np.ndarray, dict[str, str]]
-"""Axes, values, and what they are."""
-
-
-def _variables(data: bytes, listed: dict[str, Any]) -> tuple[dict[str, _Variable], list[str]]:
+def _variables(data: bytes, listed: dict[str, Any]) -> tuple[dict[str, Variable], list[str]]:
     """The variables that are sound, and the names of the others."""
-    sound: dict[str, _Variable] = {}
+    sound: dict[str, Variable] = {}
     lost = []
     for name, entry in listed.items():
         dtype, shape, start = np.dtype(entry["type"]), tuple(entry["shape"]), entry["start"]
         content = data[start : start + math.prod(shape) * dtype.itemsize]
         if _sha256(content) == entry["sha256"]:
             values = np.frombuffer(content, dtype).reshape(shape).copy()
-            sound[name] = tuple(entry["axes"]), values, dict(entry["about"])
+            sound[name] = Variable(tuple(entry["axes"]), values, dict(entry["about"]))
         else:
             lost.append(name)
     return sound, lost
 
 
-def _dataset(variables: dict[str, _Variable], index: dict[str, Any]) -> "xarray.Dataset":
-    import xarray
-
+def _contents(variables: dict[str, Variable], index: dict[str, Any]) -> Contents:
     fields = {name: v for name, v in variables.items() if name not in index["coordinates"]}
     others = {name: v for name, v in variables.items() if name in index["coordinates"]}
     attributes = {key: _from_json(value) for key, value in index["attributes"].items()}
-    return xarray.Dataset(fields, others, attributes)
+    return Contents(fields, others, attributes)
 
 
 def _as_json(value: Any) -> Any:

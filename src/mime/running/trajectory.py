@@ -19,6 +19,7 @@ from mime.core.program import Program
 from mime.core.step import SimulationState
 from mime.core.upward import drawer
 from mime.running import result_file
+from mime.running.contents import Contents, Variable
 from mime.running.drawing import Page
 from mime.running.result_file import ResultError
 from mime.running.scene import scene
@@ -110,8 +111,9 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
 
         In a batch, parameters that vary are coordinates along `member`.
         """
-        import xarray
+        return self._contents().to_xarray()
 
+    def _contents(self) -> Contents:
         lead = ("time",) if self.batch_size is None else ("member", "time")
         variables = {}
         for node, fields in self.fields.items():
@@ -122,17 +124,16 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
                     "units": self.units[node][field] or "1",
                     "long_name": self.descriptions[node][field] or name,
                 }
-                variables[name] = ((*lead, *inner), values, about)
-        coordinates: dict[str, Any] = {
-            "time": ("time", self.time, {"units": "s", "long_name": "time"})
-        }
+                variables[name] = Variable((*lead, *inner), values, about)
+        about_time = {"units": "s", "long_name": "time"}
+        coordinates = {"time": Variable(("time",), self.time, about_time)}
         attributes: dict[str, Any] = {"format": result_file.FORMAT}
         for node, given in self.parameters.items():
             for name, value in given.items():
                 key = f"{node}.{name}"
                 if (node, name) in self.varied:
                     inner = tuple(f"{key}.axis{i}" for i in range(value.ndim - 1))
-                    coordinates[key] = (("member", *inner), value)
+                    coordinates[key] = Variable(("member", *inner), value, {})
                 else:
                     attributes[key] = _attribute(value)
         if self.diverged:
@@ -143,11 +144,11 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
             attributes["warnings"] = json.dumps([dataclasses.astuple(w) for w in self.warnings])
         if drawing := self.drawing:
             attributes["drawing"] = json.dumps(drawing.to_data(), separators=(",", ":"))
-        return xarray.Dataset(variables, coordinates, attributes)
+        return Contents(variables, coordinates, attributes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a NetCDF file with checksums, whole or not at all."""
-        content = result_file.to_bytes(self.to_xarray())
+        content = result_file.to_bytes(self._contents())
 
         def write(part: Path) -> None:
             part.write_bytes(content)
@@ -161,9 +162,9 @@ class Trajectory(Mapping[str, Mapping[str, np.ndarray]]):
         A file that was changed since is refused with a `ResultError` that names the damaged fields;
         with `salvage`, all that is sound is read, and a `SalvageWarning` names what is lost.
         """
-        dataset = result_file.read(path, salvage)
+        contents = result_file.read(path, salvage)
         try:
-            return _from_xarray(dataset)
+            return _from_contents(contents)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             words = f"{path}: not a trajectory of MIME: {result_file.METADATA} make no sense"
             raise ResultError(words, [result_file.METADATA]) from error
@@ -238,41 +239,43 @@ def _attribute(value: np.ndarray) -> Any:
     return json.dumps(value.tolist())
 
 
-def _from_xarray(dataset: "xarray.Dataset") -> Trajectory:
+def _from_contents(contents: Contents) -> Trajectory:
     fields: dict[str, dict[str, np.ndarray]] = {}
     units: dict[str, dict[str, str]] = {}
     descriptions: dict[str, dict[str, str]] = {}
-    for name, variable in dataset.data_vars.items():
-        node, _, field = str(name).rpartition(".")
+    for name, variable in contents.fields.items():
+        node, _, field = name.rpartition(".")
         fields.setdefault(node, {})[field] = variable.values
-        unit = variable.attrs["units"]
+        unit = variable.about["units"]
         units.setdefault(node, {})[field] = "" if unit == "1" else unit
-        descriptions.setdefault(node, {})[field] = variable.attrs["long_name"]
+        descriptions.setdefault(node, {})[field] = variable.about["long_name"]
     parameters: dict[str, dict[str, np.ndarray]] = {}
     varied = []
-    for name, coordinate in dataset.coords.items():
+    for name, coordinate in contents.coordinates.items():
         if name != "time":
-            node, parameter = _split_parameter(str(name), fields)
+            node, parameter = _split_parameter(name, fields)
             parameters.setdefault(node, {})[parameter] = coordinate.values
             varied.append((node, parameter))
-    for name, value in dataset.attrs.items():
+    for name, value in contents.attributes.items():
         if name not in ("format", "diverged", "warnings", "drawing"):
             node, parameter = _split_parameter(name, fields)
             decoded = json.loads(value) if isinstance(value, str) else value
             parameters.setdefault(node, {})[parameter] = np.asarray(decoded)
-    where = json.loads(dataset.attrs.get("diverged", "{}"))
+    where = json.loads(contents.attributes.get("diverged", "{}"))
     return Trajectory(
-        dataset["time"].values,
+        contents.coordinates["time"].values,
         fields,
         units,
         descriptions,
         parameters,
         tuple(varied),
-        dataset.sizes.get("member"),
-        drawn=Drawing.from_data(json.loads(dataset.attrs.get("drawing", '{"kind": "drawing"}'))),
+        contents.sizes.get("member"),
+        drawn=Drawing.from_data(
+            json.loads(contents.attributes.get("drawing", '{"kind": "drawing"}'))
+        ),
         diverged={int(index): Divergence(*entry) for index, entry in where.items()},
         warnings=tuple(
-            LimitExceeded(*entry) for entry in json.loads(dataset.attrs.get("warnings", "[]"))
+            LimitExceeded(*entry) for entry in json.loads(contents.attributes.get("warnings", "[]"))
         ),
     )
 

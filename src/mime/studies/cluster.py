@@ -77,8 +77,8 @@ class _Run:
         if not self.left:
             return
         if not self.client.scheduler_info(n_workers=-1)["workers"]:
+            # Tasks are submitted all the same: a cluster that adapts starts workers for tasks only.
             warn_user(WorkerWarning("the cluster has no worker yet; waiting for the first"))
-            self.client.wait_for_workers(1)
         completed = distributed.as_completed()
         try:
             self._refill(completed)

@@ -26,7 +26,8 @@ from mime.studies.axes import MOST, AnyAxis, axis_model
 from mime.studies.experiment import Experiment, Lane
 from mime.studies.kept import FIGURES, find_field, own_figures
 from mime.studies.lanes import lane_of
-from mime.studies.space import Columns, Correlated, Drawing, Sampling, members
+from mime.studies.objectives import OptimiseTable
+from mime.studies.space import Columns, Correlated, Drawing, Sampling, drawn_names, members
 from mime.studies.study import MOST_VARIANTS, Study
 
 Count = Annotated[int, Field(ge=1, le=MOST)]
@@ -73,6 +74,8 @@ class StudyTable(_Table):
     figures_of_merit: list[Any] = []
     chunk: Annotated[int, Field(ge=1, le=2**20)] | None = None
     """Members that run as one batch; by what they record when not given."""
+    optimise: OptimiseTable | None = None
+    """What `mime optimise` looks for."""
 
 
 class Base(NamedTuple):
@@ -103,6 +106,17 @@ class Base(NamedTuple):
         )
 
 
+class Described(NamedTuple):
+    """A study as it is written: its tables, and how its graphs are made."""
+
+    source: Source
+    table: StudyTable
+    load: Callable[[Sequence[str]], Base]
+    """The base, with some keys changed."""
+    command: tuple[str, ...] = ()
+    """The words that run its scenario."""
+
+
 def load_study(
     path: str | os.PathLike[str], overrides: Sequence[str] = (), *, allow_code: bool = False
 ) -> Study:
@@ -110,6 +124,13 @@ def load_study(
 
     `overrides` are changes of the scenario for all members, as in `load_scenario`.
     """
+    return build_study(read_study(path, overrides, allow_code=allow_code))
+
+
+def read_study(
+    path: str | os.PathLike[str], overrides: Sequence[str] = (), *, allow_code: bool = False
+) -> Described:
+    """A study's file, its keys checked."""
     source = read_source(path_of("path", path))
     table = checked_table(source)
     texts("overrides", overrides)
@@ -122,7 +143,7 @@ def load_study(
     def load(more: Sequence[str]) -> Base:
         return Base.of(load_scenario(scenario, [*fixed, *more], allow_code=allow_code))
 
-    return build_study(source, table, load)
+    return Described(source, table, load, run_command(scenario, fixed, allow_code))
 
 
 def checked_table(source: Source) -> StudyTable:
@@ -133,8 +154,14 @@ def checked_table(source: Source) -> StudyTable:
     return table
 
 
-def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]], Base]) -> Study:
-    """The study that a table describes; `load` gives the base, with some keys changed."""
+Axes = Mapping[str, AnyAxis]
+Choose = Callable[[Axes, Mapping[str, Lane]], Columns]
+"""From axes, and which of them are lanes of a batch, to the columns of a study's members."""
+
+
+def build_study(described: Described, choose: Choose | None = None) -> Study:
+    """The study that tables describe; its members are those of its axes, or chosen."""
+    source, table, load, command = described
     base = load(())
     axes = _axes(table, source)
     correlated = _correlated(table, source)
@@ -142,9 +169,13 @@ def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]
     stride = _fields(table, base, source)
     source.stop_if_any()
     try:
-        drawing = Drawing(table.draws, table.sampling, table.seed)
-        columns = members(axes, drawing, table.zip, table.constraints, correlated)
-        lanes = {n: lane for n in columns if (lane := _lane(n, base)) is not None}
+        names = [*axes, *(correlated.names if correlated else ())]
+        lanes = {n: lane for n in names if (lane := _lane(n, base)) is not None}
+        if choose is None:
+            drawing = Drawing(table.draws, table.sampling, table.seed)
+            columns = members(axes, drawing, table.zip, table.constraints, correlated)
+        else:
+            columns = choose(axes, lanes)
     except InputError as error:
         source.refuse((), error)
         source.stop_if_any()
@@ -187,7 +218,18 @@ def build_study(source: Source, table: StudyTable, load: Callable[[Sequence[str]
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)
     units = {name: _unit(name, lanes, base.simulation) for name in columns}
-    study = Study(title, columns, units, experiments, variant, size, base.source)
+    study = Study(
+        title,
+        columns,
+        units,
+        experiments,
+        variant,
+        size,
+        base.source,
+        frozenset(name for name, axis in axes.items() if axis.is_logarithmic),
+        tuple(drawn_names(axes)) if table.sampling == "saltelli" and choose is None else (),
+        command,
+    )
     try:
         study.check()
     except InputError as error:
@@ -317,6 +359,14 @@ def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
     if road == "initial":
         return owner.state_spec()[field].unit
     return owner.boundary_input_spec()[field].unit if road == "input" else ""
+
+
+def run_command(
+    scenario: str | os.PathLike[str], overrides: Sequence[str], allow_code: bool
+) -> tuple[str, ...]:
+    """The words that run a scenario as a study has it."""
+    changes = [word for override in overrides for word in ("--set", override)]
+    return ("mime", "run", os.fspath(scenario), *["--allow-code"] * allow_code, *changes)
 
 
 def source_of(data: Mapping[str, Any], name: str) -> Source:

@@ -16,7 +16,7 @@ from mime.core.problem import InputError
 from mime.studies.axes import MOST, OPEN, AnyAxis, Draw, Equals
 from mime.studies.expression import evaluate, names_in
 
-Sampling = Literal["sobol", "latin", "random"]
+Sampling = Literal["sobol", "latin", "random", "saltelli"]
 Columns = dict[str, np.ndarray]
 
 
@@ -65,10 +65,13 @@ def members(
         after //= length
         index = np.arange(size) // after % length
         columns |= {name: column[index] for name, column in block.items()}
-    columns = _followed(columns, axes)
+    columns = followed(columns, axes)
     names = [*axes, *(correlated.names if correlated else ())]
     columns = {name: columns[name] for name in names}
-    return _constrained(columns, constraints)
+    keep = allowed(columns, constraints)
+    if not keep.any():
+        raise InputError(f"no member keeps all of {quoted(constraints)}", place=("constraints",))
+    return {name: column[keep] for name, column in columns.items()}
 
 
 def _blocks(
@@ -78,8 +81,8 @@ def _blocks(
     correlated: Correlated | None,
 ) -> list[Columns]:
     """What is multiplied: single axes, zipped ones, and all draws."""
-    drawn = [name for name, axis in axes.items() if isinstance(axis, Draw)]
-    group_of = _groups(axes, zipped)
+    drawn = drawn_names(axes)
+    group_of = zipped_groups(axes, zipped)
     both = set(axes) & set(correlated.names if correlated else ())
     if both:
         raise InputError(f"{quoted(sorted(both))} varies twice: by the fit, and by [vary]")
@@ -103,9 +106,15 @@ def _blocks(
     return list(blocks.values())
 
 
-def _groups(
+def drawn_names(axes: Mapping[str, AnyAxis]) -> list[str]:
+    """The axes that are distributions."""
+    return [name for name, axis in axes.items() if isinstance(axis, Draw)]
+
+
+def zipped_groups(
     axes: Mapping[str, AnyAxis], zipped: Sequence[Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
+    """Of each name that is zipped, all names that go side by side with it."""
     found: dict[str, tuple[str, ...]] = {}
     for group in zipped:
         for name in group:
@@ -129,6 +138,9 @@ def _draws(
     if drawing.draws is None:
         raise InputError("say how many members are drawn: draws = 100", place=("draws",))
     fitted = correlated.names if correlated else ()
+    if fitted and drawing.sampling == "saltelli":
+        words = "Saltelli's design is of independent parameters; those of a fit are not"
+        raise InputError(f"{words}: take another sampling", place=("sampling",))
     points = cube(drawing, len(drawn) + len(fitted))
     columns: Columns = {}
     for name, u in zip(drawn, points.T):
@@ -139,8 +151,11 @@ def _draws(
 
 
 def cube(drawing: Drawing, dimension: int) -> np.ndarray:
-    """(draws, dimension) numbers from 0 to 1. Of Sobol's and of random points, fewer draws give
-    the first of more; of a Latin hypercube they do not.
+    """(members, dimension) numbers from 0 to 1. Of Sobol's and of random points and of Saltelli's
+    design, fewer draws give the first of more; of a Latin hypercube they do not.
+
+    Saltelli's design is, for each draw, two points a and b, and for each parameter the point a with
+    that one coordinate of b: dimension + 2 members.
     """
     count, sampling, seed = drawing
     assert count is not None
@@ -151,12 +166,17 @@ def cube(drawing: Drawing, dimension: int) -> np.ndarray:
 
     if sampling == "latin":
         return qmc.LatinHypercube(dimension, rng=random).random(count)
+    if sampling == "saltelli":
+        both = cube(Drawing(count, "sobol", seed), 2 * dimension)
+        a, b = both[:, None, :dimension], both[:, None, dimension:]
+        mixed = np.where(np.eye(dimension, dtype=bool), b, a)
+        return np.concatenate([a, b, mixed], axis=1).reshape(-1, dimension)
     with warnings.catch_warnings():  # that they are most even at powers of two is in the docs
         warnings.simplefilter("ignore", UserWarning)
         return qmc.Sobol(dimension, scramble=True, rng=random).random(count)
 
 
-def _followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
+def followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
     """With those that follow from others, which may follow in turn."""
     left = {name: axis.equals for name, axis in axes.items() if isinstance(axis, Equals)}
     while left:
@@ -171,7 +191,8 @@ def _followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
     return columns
 
 
-def _constrained(columns: Columns, constraints: Sequence[str]) -> Columns:
+def allowed(columns: Columns, constraints: Sequence[str]) -> np.ndarray:
+    """(member,): which of them keep all constraints."""
     keep = np.ones(len(next(iter(columns.values()))), bool)
     for index, text in enumerate(constraints):
         try:
@@ -181,6 +202,4 @@ def _constrained(columns: Columns, constraints: Sequence[str]) -> Columns:
         if kept.dtype != bool:
             raise InputError(f"{text!r} is no comparison", place=("constraints", index))
         keep &= kept
-    if not keep.any():
-        raise InputError(f"no member keeps all of {quoted(constraints)}", place=("constraints",))
-    return {name: column[keep] for name, column in columns.items()}
+    return keep

@@ -17,7 +17,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,41 @@ class Store:
     @functools.cached_property
     def stored(self) -> tuple[np.ndarray, np.ndarray]:
         """Addresses of all members that are there, sorted, and the row of each."""
-        keys, rows = [np.empty(0, f"S{BYTES}")], [np.empty(0, np.int64)]
-        for chunk, mark in self.done.items():
-            own = as_keys(self.addresses(chunk, mark["members"]))
-            keys.append(own)
-            rows.append(chunk * self.rows + np.arange(len(own)))
-        every, places = np.concatenate(keys), np.concatenate(rows)
-        order = np.argsort(every, kind="stable")
-        return every[order], places[order]
+        parts = [(np.empty(0, f"S{BYTES}"), np.empty(0, np.int64)), *map(self._rows, self.done)]
+        return _sorted(parts)
+
+    def _rows(self, chunk: int) -> tuple[np.ndarray, np.ndarray]:
+        """Address and row of each member of a chunk."""
+        own = as_keys(self.addresses(chunk, self.done[chunk]["members"]))
+        return own, chunk * self.rows + np.arange(len(own))
+
+    def look_again(self, chunks: Iterable[int]) -> None:
+        """Note chunks that were written since the store was opened."""
+        for chunk in chunks:
+            if (mark := self.mark(chunk)) is None:
+                raise StudyError(f"{self.folder}: chunk {chunk} was damaged while it was written")
+            self.done[chunk] = mark
+            self.stored = _sorted([self.stored, self._rows(chunk)])
+
+    def read(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """A number for each of some rows, of a figure."""
+        found: np.ndarray = np.empty(len(rows))
+        for chunk in np.unique(rows // self.rows).tolist():
+            content = chunk_file(self.arrays, name, chunk, 1).read_bytes()
+            own = rows // self.rows == chunk
+            found[own] = np.frombuffer(content, "<f8")[rows[own] % self.rows]
+        return found
+
+    def note(self, key: str, value: Any) -> None:
+        """Write an attribute of the group."""
+        path = self.arrays / "zarr.json"
+        about = json.loads(path.read_bytes())
+        about["attributes"][key] = value
+        replace(path, json.dumps(about, indent=2).encode())
+
+    def noted(self, key: str) -> Any:
+        """An attribute of the group; None where there is none."""
+        return json.loads((self.arrays / "zarr.json").read_bytes())["attributes"].get(key)
 
     def rows_of(self, addresses: np.ndarray) -> np.ndarray:
         """The row of each member; -1 of one that is not there."""
@@ -117,6 +144,14 @@ class Store:
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where(known[place] == wanted, rows[place], -1)
 
+    def keys_of(self, rows: np.ndarray) -> np.ndarray:
+        """(row, 16) bytes: the address of each row that is there."""
+        known, places = self.stored
+        order = np.argsort(places)
+        found = known[order[np.searchsorted(places, rows, sorter=order)]]
+        return found.view(np.uint8).reshape(-1, BYTES)
+
+    @functools.cached_property
     def plans(self) -> list[tuple[str, int, np.ndarray]]:
         """Of each plan: the digest of its study's addresses, its first chunk, and the member of
         each row, -1 where a chunk has fewer.
@@ -135,19 +170,16 @@ class Store:
     def plan(self, study: Study) -> list[tuple[int, np.ndarray]]:
         """The chunks that are to be done, each with its members; noted in the store first."""
         own = digest(study.addresses.tobytes())
-        plans = self.plans()
-        if own not in [name for name, _, _ in plans]:
+        if own not in [name for name, _, _ in self.plans]:
             missing = np.flatnonzero(self.rows_of(study.addresses) < 0)
-            first = sum(len(members) // self.rows for _, _, members in plans)
-            table = [filled(c.members, self.rows, -1) for c in study.chunks(missing, self.rows)]
-            if table:
-                members = np.concatenate(table)
-                self._note(len(plans), own, first, members)
-                plans.append((own, first, members))
-        self._grow(sum(len(members) for _, _, members in plans))
+            if table := [
+                filled(c.members, self.rows, -1) for c in study.chunks(missing, self.rows)
+            ]:
+                self._note(own, np.concatenate(table))
+        self._grow()
         done = self.done
         left = []
-        for name, first, members in plans:
+        for name, first, members in self.plans:
             if name == own:
                 for index, rows in enumerate(members.reshape(-1, self.rows)):
                     if first + index not in done:
@@ -164,26 +196,41 @@ class Store:
         lost = np.flatnonzero(~there)
         if not len(lost):
             return left
-        plans = self.plans()
-        first = sum(len(members) // self.rows for _, _, members in plans)
         table = [filled(c.members, self.rows, -1) for c in study.chunks(lost, self.rows)]
-        self._note(len(plans), own, first, np.concatenate(table))
-        self._grow((first + len(table)) * self.rows)
+        first = self._note(own, np.concatenate(table))
+        self._grow()
         return left + [(first + i, rows[rows >= 0]) for i, rows in enumerate(table)]
 
-    def _note(self, index: int, own: str, first: int, members: np.ndarray) -> None:
+    def _note(self, own: str, members: np.ndarray) -> int:
+        """Keep a plan: the first of its chunks, which come after those of all others."""
+        first = self.planned // self.rows
         file = io.BytesIO()
         np.savez(file, digest=np.array(own), first=np.array(first), members=members)
-        replace(self.marks / f"plan_{index}.npz", file.getvalue())
+        replace(self.marks / f"plan_{len(self.plans)}.npz", file.getvalue())
+        self.plans.append((own, first, members))
+        return first
 
-    def _grow(self, rows: int) -> None:
-        """Make room for so many rows in all arrays."""
+    @property
+    def planned(self) -> int:
+        """Rows of all plans."""
+        return sum(len(members) for _, _, members in self.plans)
+
+    def _grow(self) -> None:
+        """Make room for all plans in all arrays."""
+        rows = self.planned
         for name in self.layout["dimensions"]:
             path = self.arrays / name / "zarr.json"
             about = json.loads(path.read_bytes())
             if about["shape"][0] != rows:
                 about["shape"][0] = rows
                 replace(path, json.dumps(about, indent=2).encode())
+
+
+def _sorted(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Addresses of all parts in order, and their rows."""
+    keys, rows = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    return keys[order], rows[order]
 
 
 def diverged(store: Store) -> Iterator[tuple[int, Divergence]]:

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mime._text import quoted
+from mime.core.arguments import whole
 from mime.core.printing import cut
 from mime.core.problem import InputError, ProblemError
 from mime.running.identity import digest
+from mime.running.trajectory import Trajectory
 from mime.studies.address import addresses
 from mime.studies.experiment import Experiment, Variable, versions
 
@@ -42,6 +44,12 @@ class Study:
     """Members that run as one batch, and are stored as one region of a new store."""
     source: str = ""
     """Where it comes from: the scenario, or a graph."""
+    logarithmic: frozenset[str] = frozenset()
+    """Which columns are spaced or drawn evenly in their logarithm."""
+    design: tuple[str, ...] = ()
+    """The columns of Saltelli's design, in its order, where the study was drawn so."""
+    command: tuple[str, ...] = ()
+    """The words that run its scenario; a member adds `--set NAME=VALUE` for what varies."""
 
     @property
     def size(self) -> int:
@@ -78,20 +86,39 @@ class Study:
 
     def with_columns(self, columns: Mapping[str, np.ndarray]) -> "Study":
         """The same study of other members, for whoever chooses them one by one (an optimiser): in
-        one store with this study's, and checked as these are.
+        one store with this study's, and checked as these are. Graphs are those of this study.
         """
-        if set(columns) != set(self.columns) or len(self.experiments) > 1:
-            raise InputError(
-                f"columns must be numbers for {quoted(self.columns)}, and of one graph",
-                place=("columns",),
-            )
-        table = {name: np.array(columns[name], dtype=float) for name in self.columns}
+        if set(columns) != set(self.columns):
+            words = f"columns must be numbers for {quoted(self.columns)}, got {quoted(columns)}"
+            raise InputError(words, place=("columns",))
+        kinds = {name: column.dtype for name, column in self.columns.items()}
+        table = {name: np.array(columns[name], dtype=kind) for name, kind in kinds.items()}
         if len({column.shape for column in table.values()}) != 1:
             raise InputError("columns need as many values each", place=("columns",))
-        size = len(next(iter(table.values())))
-        other = dataclasses.replace(self, columns=table, variant=np.zeros(size, np.int32))
+        other = dataclasses.replace(self, columns=table, variant=self._variants(table))
+        for name in ("prints", "variables", "signature", "graphs"):  # of all members, and slow
+            vars(other)[name] = getattr(self, name)
         other.check()
         return other
+
+    @functools.cached_property
+    def graphs(self) -> dict[tuple[Any, ...], int]:
+        """Which experiment has these values of what makes a graph of its own."""
+        return dict(zip(self._keys(self.columns), self.variant.tolist(), strict=True))
+
+    def _keys(self, columns: Mapping[str, np.ndarray]) -> list[tuple[Any, ...]]:
+        """Of each row, the values that make a graph of its own; `()` where lanes are all."""
+        lanes, size = self.experiments[0].lanes, len(next(iter(columns.values())))
+        others = [column.tolist() for name, column in columns.items() if name not in lanes]
+        return list(zip(*others, strict=True)) if others else [()] * size
+
+    def _variants(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Which experiment each row of the columns is of."""
+        keys = self._keys(columns)
+        if unknown := [key for key in keys if key not in self.graphs]:
+            words = f"no graph of this study has {unknown[0]}"
+            raise InputError(f"columns: {words}", place=("columns",))
+        return np.array([self.graphs[key] for key in keys], np.int32)
 
     def chunks(self, members: np.ndarray, size: int) -> Iterator[Chunk]:
         """Some members in batches of `size`: each of one experiment, in the study's order."""
@@ -111,6 +138,16 @@ class Study:
             for name, column in self.rows(chunk.members).items()
             if name in chunk.experiment.lanes
         }
+
+    def run(self, member: int) -> Trajectory:
+        """Run one member again, with all that a run records by default: for its replay, its plots.
+
+        It is a batch of one, so what is kept of it has the bits that the study has.
+        """
+        index = whole("member", member, 0, most=self.size - 1)
+        experiment = self.experiments[self.variant[index]]
+        chunk = Chunk(experiment, np.array([index]))
+        return experiment.run_one(self.lanes(chunk))
 
     def check(self) -> None:
         """Refuse values that no member can have, before the first one runs."""

@@ -1,5 +1,6 @@
 """`sweep`: the members of a study that are not in its store yet, chunk by chunk."""
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,9 +18,18 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.experiment import Kept, versions
-from mime.studies.file import Base, build_study, checked_table, load_study, plain, source_of
+from mime.studies.file import (
+    Base,
+    Described,
+    build_study,
+    checked_table,
+    plain,
+    read_study,
+    run_command,
+    source_of,
+)
 from mime.studies.layout import lock, open_store
-from mime.studies.result import StudyResult, attributes, result_of
+from mime.studies.result import StudyResult, about_column, attributes, result_of
 from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
 from mime.studies.task import Done, Runner, Task, Work, run_task
@@ -73,37 +83,51 @@ def sweep(
     graph = {"duration": duration, "inputs": inputs, "initial_state": initial_state, "every": every}
     keep = {"fields": fields, "every": keep_every}
     study = _study(what, vary, graph, {"figures_of_merit": figures, "keep": keep, **options})
+    if folder is None and client is None:
+        return _in_memory(study, progress, threads)
+    if folder is None:
+        raise InputError("a sweep on a cluster needs a store: give out", place=("out",))
+    return swept(study, folder, progress, runner(client, threads))
+
+
+def runner(client: "distributed.Client | str | None", threads: int | None) -> Runner:
+    """Who runs chunks: this machine, or the workers of a cluster."""
     if client is not None:
         from mime.studies.cluster import on_cluster
 
-        if folder is None:
-            raise InputError("a sweep on a cluster needs a store: give out", place=("out",))
-        return swept(study, folder, progress, on_cluster(client, threads))
-    if folder is None:
-        return _in_memory(study, progress, threads)
+        return on_cluster(client, threads)
 
     def here(study: Study, work: Sequence[Work]) -> Iterator[Done]:
         return (run_task(chunk.experiment, task, threads) for chunk, task in work)
 
-    return swept(study, folder, progress, here)
+    return here
 
 
 def _study(
     what: Any, vary: Mapping[str, Any] | None, graph: dict[str, Any], tables: dict[str, Any]
 ) -> Study:
     """The study that the arguments describe."""
-    file = isinstance(what, str | os.PathLike)
-    if isinstance(what, Study) or (file and vary is None):
-        given = [n for n, v in {**graph, **tables}.items() if not _is_default(n, v)]
-        if vary is not None or given:
-            raise InputError(
-                f"a study says all of it: leave out {', '.join([*given, *['vary'] * bool(vary)])}"
-            )
-        return what if isinstance(what, Study) else load_study(what)
+    if isinstance(what, Study):
+        _refuse_given({"vary": vary, **graph, **tables}, "a study")
+        return what
     instance("what", what, Study, Scenario, Simulation, str, os.PathLike)
+    return build_study(described(what, vary, graph, tables))
+
+
+def described(
+    what: "Scenario | Simulation | str | os.PathLike[str]",
+    vary: Mapping[str, Any] | None,
+    graph: dict[str, Any],
+    tables: dict[str, Any],
+    name: str = "sweep",
+) -> Described:
+    """A study's file; or what `vary` changes in a scenario or a graph, and other tables."""
+    if isinstance(what, str | os.PathLike) and vary is None:
+        _refuse_given({**graph, **tables}, "a study")
+        return read_study(what)
     data = plain({"vary": mapping("vary", vary, "{'node.parameter': values}"), **tables})
     data["keep"] = {k: v for k, v in data["keep"].items() if v is not None}
-    source = source_of(data, "sweep")
+    source = source_of(data, name)
     table = checked_table(source)
     if isinstance(what, Simulation):
         steps = what.count_steps(graph["duration"])
@@ -118,9 +142,8 @@ def _study(
             None,
             "a graph",
         )
-        return build_study(source, table, lambda _: base)
-    if given := [name for name, value in graph.items() if not _is_default(name, value)]:
-        raise InputError(f"a scenario says all of it: leave out {', '.join(given)}")
+        return Described(source, table, lambda _: base)
+    _refuse_given(graph, "a scenario")
     scenario = what.file if isinstance(what, Scenario) else what
     fixed = [*(what.overrides if isinstance(what, Scenario) else ()), *table.set]
 
@@ -129,7 +152,13 @@ def _study(
             return Base.of(what)
         return Base.of(load_scenario(scenario, [*fixed, *more]))
 
-    return build_study(source, table, load)
+    return Described(source, table, load, run_command(scenario, fixed, False))
+
+
+def _refuse_given(arguments: Mapping[str, Any], what: str) -> None:
+    """Stop at arguments besides something that says all of it."""
+    if given := [name for name, value in arguments.items() if not _is_default(name, value)]:
+        raise InputError(f"{what} says all of it: leave out {', '.join(given)}")
 
 
 def _by_node(name: str, given: Any) -> dict[str, dict[str, Any]]:
@@ -149,37 +178,49 @@ def _is_default(name: str, value: Any) -> bool:
 
 def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyResult:
     """Run what is missing in a store, and open it."""
+    with writing(folder):
+        store = open_store(folder, study)
+        store.sweep_up()
+        left = store.plan(study)
+        computed = _run(study, store, left, progress, run)
+        if computed:
+            store.sweep_up()  # after workers that were killed
+    after = Store(folder, store.group, store.rows, store.layout, check=False)
+    return result_of(after, after.rows_of(study.addresses), study.title, computed, study)
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Hold a store's folder, made where it is not there; what cannot be written is told."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder):
-            store = open_store(folder, study)
-            store.sweep_up()
-            left = store.plan(study)
-            computed = _run(study, store, left, progress, run)
-            if computed:
-                store.sweep_up()  # after workers that were killed
+            yield
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
-        words = "chunks that are done are kept; make room, and sweep again to go on"
+        words = "chunks that are done are kept; make room, and start again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error
-    after = Store(folder, store.group, store.rows, store.layout, check=False)
-    return result_of(after, after.rows_of(study.addresses), study.title, computed)
+
+
+def work_of(study: Study, store: Store, left: list[tuple[int, np.ndarray]]) -> list[Work]:
+    """The chunks that are left, as tasks."""
+    work = []
+    for number, members in left:
+        chunk = Chunk(study.experiments[study.variant[members[0]]], members)
+        own = store.region(number), study.rows(members), study.lanes(chunk)
+        work.append((chunk, Task(*own, study.addresses[members])))
+    return work
 
 
 def _run(
     study: Study, store: Store, left: list[tuple[int, np.ndarray]], progress: Progress, run: Runner
 ) -> int:
     """Run the chunks that are left; how many members that were."""
-    work = []
-    for number, members in left:
-        chunk = Chunk(study.experiments[study.variant[members[0]]], members)
-        own = store.region(number), study.rows(members), study.lanes(chunk)
-        work.append((chunk, Task(*own, study.addresses[members])))
     total = sum(len(members) for _, members in left)
     made, before = 0, study.size - total
     with progress_bar(study.size, before, progress, "members") as bar:
         try:
-            for done in run(study, work):
+            for done in run(study, work_of(study, store, left)):
                 made += done.members
                 bar(before + made)
         except KeyboardInterrupt:
@@ -190,8 +231,6 @@ def _run(
 
 def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyResult:
     """All members at once, for what fits."""
-    import xarray
-
     parts: dict[str, np.ndarray] = {}
     failed: dict[int, Divergence] = {}
     with progress_bar(study.size, 0, progress, "members") as bar:
@@ -205,6 +244,15 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
             failed |= {int(chunk.members[row]): where for row, where in kept.diverged.items()}
             made += len(chunk.members)
             bar(made)
+    return result_in_memory(study, parts, failed)
+
+
+def result_in_memory(
+    study: Study, parts: Mapping[str, np.ndarray], failed: dict[int, Divergence]
+) -> StudyResult:
+    """All members of a study, from what was kept of each."""
+    import xarray
+
     variables = {}
     for v in study.variables:
         inner = ["time"] * bool(v.shape) + [f"{v.name}.axis{i}" for i in range(len(v.shape) - 1)]
@@ -214,7 +262,7 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
         name: (
             "member",
             np.array(list(map(str, column))) if column.dtype == object else column,
-            {"units": study.units[name] or "1"},
+            about_column(study.units[name], name in study.logarithmic),
         )
         for name, column in study.columns.items()
     }
@@ -223,4 +271,4 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
     failed = dict(sorted(failed.items()))
     about = attributes(study.title, study.source, versions(), failed)
     dataset = xarray.Dataset(variables, coordinates, about)
-    return StudyResult(study.title, dataset, study.size, 0, failed)
+    return StudyResult(study.title, dataset, study.size, 0, failed, study=study)

@@ -2,9 +2,8 @@
 
     minimise  sum of weight · figure,  mean over the plants      with at_least <= figure <= at_most
 
-The figures are those of scenario files (`scenarios/merits.py`), and `largest`, max |y|. A time is
-found on straight lines between samples, so that it has a slope; a run that never settles counts as
-longer than it is, by how far from the band it ends.
+The figures are those of scenario files, with slopes (`optimise/figures.py`), and
+`largest`, max |y|.
 """
 
 import dataclasses
@@ -20,8 +19,9 @@ from mime.core.arguments import real, text
 from mime.core.problem import InputError
 from mime.core.program import Program
 from mime.core.recorder import field_specs
+from mime.optimise.figures import figure, largest, picked
 from mime.scenarios.fields import picked_shape, split_field, unit_factor
-from mime.scenarios.merits import MERITS, Comparison, Merit
+from mime.scenarios.merits import MERITS, Merit
 
 LARGEST = "largest"
 KINDS = (LARGEST, *(kind for kind in MERITS if kind not in ("count", "time_of_max")))
@@ -170,26 +170,12 @@ class Figures:
         ]
 
     def _value(self, goal: Goal, recorded: Any, start: Any) -> Any:
-        merit, y, t = goal.merit, _picked(goal.field, recorded), self.time_s
-        first = int(np.searchsorted(t, merit.after))
-        if isinstance(merit, Comparison):
-            earlier = _earlier(t, _picked(merit.reference, recorded), merit.lag)
-            counts = (t >= merit.after) & (t - merit.lag >= t[0])
-            value = _compared(goal.kind, (y - earlier)[np.flatnonzero(counts)])
-        elif goal.kind in ("settling_time", "rise_time", "overshoot"):
-            value = _response(merit, t, y)
-        elif goal.kind == LARGEST:
-            seen = [y[first:]] if start is None else [_picked(goal.field, start), y[first:]]
-            value = _largest(jnp.abs(jnp.concatenate(seen)))
-        elif goal.kind == "rms":
-            value = _root(jnp.mean(y[first:] ** 2))
-        elif goal.kind == "final":
-            value = y[-1]
-        else:
-            kept = y[first:]
-            sign = -1.0 if goal.kind == "min" else 1.0
-            value = jnp.mean(kept) if goal.kind == "mean" else sign * _largest(sign * kept)
-        return value
+        if goal.kind != LARGEST:
+            return figure(goal.merit, self.time_s, recorded)
+        first = int(np.searchsorted(self.time_s, goal.merit.after))
+        y = picked(goal.field, recorded)[first:]
+        seen = [y] if start is None else [picked(goal.field, start), y]
+        return largest(jnp.abs(jnp.concatenate(seen)))
 
 
 def _field(program: Program, goal: Goal, name: str, key: str) -> tuple[str, tuple[int, ...]]:
@@ -210,72 +196,3 @@ def _field(program: Program, goal: Goal, name: str, key: str) -> tuple[str, tupl
     if index is not None and (picked := picked_shape(shape, index)) is None:
         raise InputError(f"{goal.label}: {node}.{field} has shape {shape}, not so", place=at)
     return specs[field].unit, shape if index is None else picked or ()
-
-
-def _picked(name: str, recorded: Any) -> Any:
-    node, field, index = split_field(name)
-    values = recorded[node][field]
-    return values if index is None else values[(slice(None), *index)]
-
-
-def _largest(x: Any) -> Any:
-    """max x. The slope of `jnp.max` looks for entries equal to the largest; where a compiler rounds
-    the two differently there are none, and the slope is 0 / 0.
-    """
-    flat = x.ravel()
-    return flat[jnp.argmax(flat)]
-
-
-def _root(x: Any) -> Any:
-    """sqrt, with a slope of 0 at 0."""
-    return jnp.where(x == 0, 0.0, jnp.sqrt(jnp.where(x == 0, 1.0, x)))
-
-
-def _earlier(t: np.ndarray, y: Any, lag: float) -> Any:
-    """y(t - lag), on straight lines between samples."""
-    if not lag:
-        return y
-    flat = y.reshape(len(t), -1)
-    moved = [jnp.interp(t - lag, t, flat[:, j]) for j in range(flat.shape[1])]
-    return jnp.stack(moved, axis=1).reshape(y.shape)
-
-
-def _compared(kind: str, error: Any) -> Any:
-    if kind == "rms_error":
-        return _root(jnp.mean(error**2))
-    squares = jnp.sum(error.reshape(len(error), -1) ** 2, axis=1)
-    return _root(jnp.mean(squares)) if kind == "rms_distance" else _root(_largest(squares))
-
-
-def _response(merit: Any, time: np.ndarray, y: Any) -> Any:
-    """Settling time, rise time and overshoot of the way from y0 to y1."""
-    first = max(int(np.searchsorted(time, merit.after, side="right")) - 1, 0)
-    t, values = time[first:] - merit.after, y[first:]
-    y0, y1 = values[0], values[-1] if merit.target is None else merit.target
-    way = (values - y0) / (y1 - y0)
-    if merit.kind == "overshoot":
-        return 100.0 * jnp.maximum(0.0, _largest(way - 1.0))
-    if merit.kind == "rise_time":
-        return _crossing(t, way, 0.9) - _crossing(t, way, 0.1)
-    off = jnp.abs(way - 1.0)
-    last = jnp.max(jnp.where(~(off <= merit.band), jnp.arange(len(t)), -1))
-    k = jnp.clip(last, 0, len(t) - 2)
-    settles = _between(t, off, k, merit.band)
-    never = t[-1] * off[-1] / merit.band
-    inside = jnp.where(last < 0, jnp.maximum(t[0], 0.0), settles)
-    return jnp.where(last == len(t) - 1, never, inside)
-
-
-def _crossing(t: np.ndarray, way: Any, level: float) -> Any:
-    """When `way` first reaches the level; beyond the end where it does not."""
-    k = jnp.clip(jnp.argmax(way >= level), 1, len(t) - 1) - 1
-    never = t[-1] * (2.0 - way[-1] / level)
-    return jnp.where(jnp.max(way) >= level, _between(t, way, k, level), never)
-
-
-def _between(t: np.ndarray, y: Any, k: Any, level: float) -> Any:
-    """The time between samples k and k + 1 at which y passes the level."""
-    times = jnp.asarray(t)
-    rise = y[k + 1] - y[k]
-    part = (level - y[k]) / jnp.where(rise == 0, 1.0, rise)
-    return times[k] + jnp.clip(part, 0.0, 1.0) * (times[k + 1] - times[k])

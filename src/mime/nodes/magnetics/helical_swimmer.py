@@ -171,12 +171,13 @@ class HelicalSwimmerNode(Node):
             yield Problem(("filament_radius_m",), words, hint)
 
     def _matrix_problems(self) -> Iterator[Problem]:
-        R, place = self.resistance_matrix, ("resistance_matrix",)
+        place = ("resistance_matrix",)
         if self.tube is not None and self.tube.wall_drag == "fits":
             words = "must be 'none' where the resistance is given: fits are for the theory's"
             yield Problem(("tube", "wall_drag"), words, "Give a matrix that knows the wall")
-        if not known(R):
+        if not known(self.resistance_matrix):
             return
+        R = np.asarray(self.resistance_matrix)
         scale = np.sqrt(np.abs(np.outer(np.diag(R), np.diag(R))))
         if np.any(np.abs(R - R.T) > 1e-6 * scale):
             yield Problem(place, "must be symmetric", "R about the helix' centre, in its frame")

@@ -66,9 +66,9 @@ class HelicalSwimmerNode(Node):
     example: ClassVar[Mapping[str, Any]] = {"filament_radius_m": 0.1}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-106",
-        version="1.0.0",
+        version="1.1.0",
         stability="experimental",
-        summary="Helical swimmer: 6x6 resistance from geometry, drag of its turning, step-out.",
+        summary="Helical swimmer: 6x6 resistance from geometry, step-out, tube, inertia.",
         equations=(
             r"\begin{bmatrix}\mathbf F\\\mathbf T\end{bmatrix} = R\begin{bmatrix}\mathbf U - "
             r"\mathbf v\\\boldsymbol\Omega\end{bmatrix} + (c_1\Omega_z + c_2|\Omega_z|\Omega_z)"
@@ -98,10 +98,15 @@ class HelicalSwimmerNode(Node):
             "A field that turns the body needs dt below a tenth of its smallest drag over m B.",
         ),
         validated_ranges=(
-            ValidatedRange("turns", 0.5, 12, "", "R against quadratures"),
+            ValidatedRange("turns", 1.0, 16, "", "R against quadratures and Taylor's helix"),
+            ValidatedRange("head_radius_m over tube.radius_m", 0.1, 0.6, "", "the table's range"),
+            ValidatedRange("tube.stiffness_n_per_m", 10.0, 1e6, "N/m", "rest, in steps of 1 ms"),
             ValidatedRange("timestep", 1e-7, 1e-4, "s", "steps of 1/2000 of a slip, extrapolated"),
         ),
-        changelog=(("1.0.0", "2026-11-18", "First version."),),
+        changelog=(
+            ("1.0.0", "2026-11-18", "First version."),
+            ("1.1.0", "2026-11-18", "Tube, inertia, regularised Stokeslets, a given resistance."),
+        ),
         references=(
             "[@GrayHancock1955] Gray, J., Hancock, G. J. (1955). The propulsion of sea-urchin "
             "spermatozoa.",
@@ -117,6 +122,10 @@ class HelicalSwimmerNode(Node):
             "hydrodynamics.",
             "[@Chan1999] Chan, T. F., Golub, G. H., Mulet, P. (1999). A nonlinear primal-dual "
             "method for total variation-based image restoration.",
+            "[@Mahoney2012] Mahoney, A. W. et al. (2012). Control of untethered magnetically "
+            "actuated tools using a rotating permanent magnet in any position.",
+            "[@ManLauga2013] Man, Y., Lauga, E. (2013). The wobbling-to-swimming transition of "
+            "rotated helices.",
             "[@Adler1946] Adler, R. (1946). A study of locking phenomena in oscillators.",
             "[@deBoer2025] de Boer, M. C. J. et al. (2025). Wireless mechanical and hybrid "
             "thrombus fragmentation of ex vivo endovascular thrombosis model in the iliac artery.",

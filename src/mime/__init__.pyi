@@ -54,6 +54,7 @@ from mime.nodes.actuation.motor import MotorNode as MotorNode
 from mime.nodes.actuation.motor.friction import Coulomb as Coulomb
 from mime.nodes.actuation.motor.friction import Stribeck as Stribeck
 from mime.nodes.actuation.motor.gear import Gear as Gear
+from mime.nodes.actuation.motor.imbalance import Imbalance as Imbalance
 from mime.nodes.actuation.motor.limits import Limits as Limits
 from mime.nodes.actuation.motor.magnetics import Cogging as Cogging
 from mime.nodes.actuation.motor.magnetics import Saturation as Saturation
@@ -62,6 +63,7 @@ from mime.nodes.actuation.pwm_drive import PwmDriveNode as PwmDriveNode
 from mime.nodes.actuation.robot_arm import RobotArmNode as RobotArmNode
 from mime.nodes.actuation.robot_arm.payload import Payload as Payload
 from mime.nodes.actuation.robot_arm.servo import Servo as Servo
+from mime.nodes.actuation.rotor_stage import RotorStage as RotorStage
 from mime.nodes.control.joint_controllers import ComputedTorqueNode as ComputedTorqueNode
 from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode

@@ -11,8 +11,8 @@ from mime._text import nearest, quoted
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.design import Design, design
-from mime.fitting.excitation import MotionDesign, design_motion
 from mime.fitting.file import Number, Positive, UnknownTable, Whole
+from mime.fitting.motion_design import MotionDesign, design_motion
 from mime.fitting.result import Fit, FitError
 from mime.running.progress import Progress
 from mime.scenarios.bundled import scenario_of

@@ -166,6 +166,22 @@ class Experiment:
                 arrays[name][member] = np.nan
         return Kept(arrays, dict(batch.diverged))
 
+    def run_one(self, columns: Mapping[str, np.ndarray]) -> Trajectory:
+        """One member, a row of the columns, with all that a run records by default."""
+        simulation = self.simulation
+        names = [f"{node}.{field}" for node, fields in simulation.select(None) for field in fields]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)
+            batch = simulation.run_batch(
+                steps=self.steps,
+                record=list(dict.fromkeys([*names, *self.record])),
+                every=self.every,
+                batch_size=1,
+                progress=False,
+                **self.arguments(columns),
+            )
+        return first_of(batch)
+
     def check(self, columns: Mapping[str, np.ndarray]) -> None:
         """Refuse values that no member can have, before the first one runs."""
         given = self.arguments(columns)
@@ -220,6 +236,23 @@ class Experiment:
         lanes = sorted(f"{name} {tuple(lane)}" for name, lane in self.lanes.items())
         rest = repr((self.steps, kept, self.fields, self.keep_every, lanes))
         return digest(*parts.values(), rest, str(simulation.backend.native), repr(versions()))
+
+
+def first_of(batch: Trajectory) -> Trajectory:
+    """The first member of a batch as a run of its own; `diverged` says if it left the numbers."""
+    own = {node: {f: v[0] for f, v in fields.items()} for node, fields in batch.fields.items()}
+    parameters = {
+        node: {p: v[0] if (node, p) in batch.varied else v for p, v in given.items()}
+        for node, given in batch.parameters.items()
+    }
+    return dataclasses.replace(
+        batch,
+        fields=own,
+        parameters=parameters,
+        varied=(),
+        batch_size=None,
+        final_state=jax.tree.map(lambda x: x[0] if np.ndim(x) else x, batch.final_state),
+    )
 
 
 def versions() -> dict[str, str]:

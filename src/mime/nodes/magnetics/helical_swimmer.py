@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
+from mime.core.parameters import known
 from mime.core.pose import (
     IDENTITY_POSE,
     quat_from_rotation_vector,
@@ -18,7 +19,6 @@ from mime.core.pose import (
     quat_normalize,
     quat_to_matrix,
 )
-from mime.core.parameters import known
 from mime.core.problem import Problem
 from mime.core.spec import (
     Input,
@@ -298,8 +298,9 @@ class HelicalSwimmerNode(Node):
     @property
     def _drag_radius(self) -> Scalar | None:
         """Radius of the tube whose wall adds to the drag, m."""
-        has_wall = self.tube is not None and self.tube.wall_drag == "fits"
-        return self.tube.radius_m if has_wall else None
+        if self.tube is None or self.tube.wall_drag != "fits":
+            return None
+        return self.tube.radius_m
 
     @property
     def _helix(self) -> Helix:

@@ -103,7 +103,7 @@ class Search(NamedTuple):
 
 def build_search(given: Described, changed: Mapping[str, Any] | None = None) -> Search:
     """The search that tables describe, some keys of `[optimise]` changed."""
-    source, table, _ = given
+    source, table = given.source, given.table
     file = table.optimise.model_dump(exclude_unset=True) if table.optimise is not None else {}
     if table.optimise is None and not changed:
         words = 'the table is missing: [optimise] with minimise = "a figure", or maximise'

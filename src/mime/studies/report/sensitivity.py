@@ -141,7 +141,7 @@ def of_members(y: np.ndarray, parameters: Sequence[Column], assumed: str = "") -
     )
     kept = y[there]
     if len(kept) < _FEWEST:
-        return Indices({}, {}, f"{words}Too few for indices: at least {_FEWEST} members")
+        return Indices({}, {}, f"Too few for indices: {len(kept)}, of at least {_FEWEST} members")
     if not np.var(kept) > 0:
         return Indices({}, {}, f"{words}It is the same for all members")
     y = (kept - kept.mean()) / kept.std()

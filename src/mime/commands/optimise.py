@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +31,10 @@ def optimise(
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Look for the best members of a study, each run once; the same command goes on."""
+    """Look for the best members of a study, each run once; the same command goes on.
+
+    Then write report.html, a page to look at all members on, and members.csv, their table.
+    """
     del debug  # `main` looks for it
     from mime.core.problem import InputError
     from mime.studies.file import read_study
@@ -56,20 +60,16 @@ def optimise(
         if small:
             found.save(folder / RESULT)
         if not no_report:
-            found.result.report(folder / REPORT)
+            found.report(folder / REPORT)
     except OSError as error:
         raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
         title = found.study.title
         print(str(found).replace(f"StudyOptimum {title!r}", title, 1))
         if found.best is not None:
-            scenario = described.load(()).scenario
-            assert scenario is not None, "a file names one"
-            values = found.parameters().items()
-            again = [f"{name}={_word(value)}" for name, value in values]
-            fixed = [*described.table.set, *set]
-            words = [word for change in (*fixed, *again) for word in ("--set", change)]
-            print(f"\nrun it: {shlex.join(['mime', 'run', _named(scenario.file), *words])}")
+            changes = [f"{name}={_word(value)}" for name, value in found.parameters().items()]
+            words = [word for change in changes for word in ("--set", change)]
+            print(f"\nrun it: {shlex.join([*_named(found.study.command), *words])}")
         print(f"store: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
         if not no_report:
             print(f"report: {folder / REPORT}")
@@ -77,10 +77,12 @@ def optimise(
     return FAILED if found.diverged else OK
 
 
-def _named(file: Path) -> str:
+def _named(command: Sequence[str]) -> list[str]:
+    """A command's words, with a bundled scenario by its name."""
     from mime.scenarios.bundled import bundled_scenarios
 
-    return file.stem if bundled_scenarios().get(file.stem) == file else str(file)
+    names = {str(file): name for name, file in bundled_scenarios().items()}
+    return [names.get(word, word) for word in command]
 
 
 def _word(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,10 +30,7 @@ def optimise(
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Look for the best members of a study, each run once; the same command goes on.
-
-    Then write report.html, a page to look at all members on, and members.csv, their table.
-    """
+    """Look for the best members of a study, each run once; the same command goes on."""
     del debug  # `main` looks for it
     from mime.core.problem import InputError
     from mime.studies.file import read_study
@@ -60,29 +56,21 @@ def optimise(
         if small:
             found.save(folder / RESULT)
         if not no_report:
-            found.report(folder / REPORT)
+            found.result.report(folder / REPORT)
     except OSError as error:
         raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
         title = found.study.title
         print(str(found).replace(f"StudyOptimum {title!r}", title, 1))
         if found.best is not None:
-            changes = [f"{name}={_word(value)}" for name, value in found.parameters().items()]
-            words = [word for change in changes for word in ("--set", change)]
-            print(f"\nrun it: {shlex.join([*_named(found.study.command), *words])}")
+            values = found.parameters().items()
+            again = [word for n, v in values for word in ("--set", f"{n}={_word(v)}")]
+            print(f"\nrun it: {shlex.join([*described.command, *again])}")
         print(f"store: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
         if not no_report:
             print(f"report: {folder / REPORT}")
     tell_diverged(found.result, sys.stderr)
     return FAILED if found.diverged else OK
-
-
-def _named(command: Sequence[str]) -> list[str]:
-    """A command's words, with a bundled scenario by its name."""
-    from mime.scenarios.bundled import bundled_scenarios
-
-    names = {str(file): name for name, file in bundled_scenarios().items()}
-    return [names.get(word, word) for word in command]
 
 
 def _word(value: Any) -> str:

@@ -267,11 +267,11 @@ def versions() -> dict[str, str]:
 
 
 def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
-    """(member, 2) words: the keys that a node makes of such seeds."""
+    """(member, 2) words, or (2,) of one: the keys that a node makes of such seeds."""
     whole = np.asarray(seeds, dtype=np.int64)
     if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
         raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
-    return np.stack([np.zeros_like(whole), whole], axis=1).astype(np.uint32)
+    return np.stack([np.zeros_like(whole), whole], axis=-1).astype(np.uint32)
 
 
 def _figures(

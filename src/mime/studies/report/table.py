@@ -146,7 +146,8 @@ def table_of(result: StudyResult) -> Table:
     for limit in dict.fromkeys(limits):
         column = by_name[limit.figure]
         outside |= ~limit.is_kept(column.values)
-        told.append(f"{limit.figure} {limit.sense} {limit.bound:g} {column.unit}".rstrip())
+        sign = {"<=": "≤", ">=": "≥"}[limit.sense]
+        told.append(f"{limit.figure} {sign} {limit.bound:g} {column.unit}".rstrip())
     return Table(tuple(columns), result.addresses, failed, outside, ", ".join(told))
 
 

@@ -62,7 +62,7 @@ class Scatter {
     frame.axes(x, y, this.xScale, this.yScale);
     this.drawFront(x, y);
     this.mark();
-    this.told.textContent = `${rows.length.toLocaleString("en")} points, ${this.front.length.toLocaleString("en")} on the front`;
+    this.told.textContent = `${counted(rows.length, "point")}, ${this.front.length.toLocaleString("en")} on the front`;
   }
 
   at(row) {

@@ -147,7 +147,7 @@ field = "motor.current"
 [optimise]
 maximise = "speed"
 constraints = ["current <= 3.0"]
-budget = 600
+starts = 4
 {more}
 """
 INPUT = """
@@ -194,7 +194,7 @@ def test_limits_of_figures_and_parameters_as_scipy_finds_them(voltage):
     own = found.parameters()
     assert own["motor.gear.ratio"] * own["motor.kt_n_m_per_a"] <= 0.8
     assert own["motor.r_ohm"] == 0.5 + 100 * own["motor.kt_n_m_per_a"] ** 2
-    assert "by 8 starts by gradients" in repr(found)
+    assert "by 4 starts by gradients" in repr(found)
 
 
 ANGLES = 'field = "motor.output_angle", reference = "motor.rotor_angle"'
@@ -315,11 +315,11 @@ def grid(tmp_path_factory):
 def test_a_catalogue_is_searched_with_what_a_sweep_has_run(grid, runs):
     folder, data = grid
     limit = 0.55
-    more = f'maximise = "turned"\nconstraints = ["largest current <= {limit}"]\nbudget = 120'
+    more = f'maximise = "turned"\nconstraints = ["largest current <= {limit}"]\nbudget = 80'
     file = write(folder, more, study=CATALOGUE)
     found = mime.optimise_study(file, out=folder / "store", progress=False)
     assert (found.computed, found.reused, runs) == (0, found.study.size, [])
-    assert 60 < found.study.size <= 120
+    assert 40 < found.study.size <= 80
     kept = data.where(data["largest current"] <= limit)
     best = data.isel(member=int(np.nanargmax(kept["turned"].values)))
     own = found.parameters()

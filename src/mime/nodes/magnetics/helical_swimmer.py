@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
+from mime.core.parameters import known
 from mime.core.pose import (
     IDENTITY_POSE,
     quat_from_rotation_vector,
@@ -18,7 +19,6 @@ from mime.core.pose import (
     quat_normalize,
     quat_to_matrix,
 )
-from mime.core.parameters import known
 from mime.core.problem import Problem
 from mime.core.spec import (
     Input,

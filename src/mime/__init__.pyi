@@ -33,11 +33,11 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
-from mime.fitting.excitation import MotionDesign as MotionDesign
-from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
+from mime.fitting.motion_design import MotionDesign as MotionDesign
+from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit
 from mime.fitting.result import FitError as FitError
 from mime.fitting.unknown import Unknown as Unknown
@@ -73,6 +73,7 @@ from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode as HelicalSw
 from mime.nodes.magnetics.magnetic_body import MagneticBodyNode as MagneticBodyNode
 from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid as SoftEllipsoid
+from mime.nodes.magnetics.swimmer_inertia import SwimmerInertia as SwimmerInertia
 from mime.nodes.magnetics.tube import Tube as Tube
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode

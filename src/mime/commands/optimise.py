@@ -9,7 +9,7 @@ import tyro
 
 from mime.commands import FAILED, OK, RunFailedError, UserMistakeError
 from mime.commands.run import AllowCode, Debug, Overrides
-from mime.commands.sweep import RESULT, SMALL_BYTES, tell_diverged
+from mime.commands.sweep import REPORT, RESULT, SMALL_BYTES, NoReport, tell_diverged
 
 
 def optimise(
@@ -25,6 +25,7 @@ def optimise(
         str | None, tyro.conf.arg(metavar="ADDRESS", help="of a Dask cluster: tcp://host:8786")
     ] = None,
     threads: Annotated[int | None, tyro.conf.arg(help="one for each core by default")] = None,
+    no_report: NoReport = False,
     allow_code: AllowCode = False,
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
@@ -51,30 +52,25 @@ def optimise(
     except (InputError, StudyError) as error:
         raise UserMistakeError(f"{file}: {error}") from error
     small = found.dataset.nbytes <= SMALL_BYTES
-    if small:
-        try:
+    try:
+        if small:
             found.save(folder / RESULT)
-        except OSError as error:
-            raise RunFailedError(f"cannot write {folder / RESULT}: {error.strerror}") from error
+        if not no_report:
+            found.result.report(folder / REPORT)
+    except OSError as error:
+        raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
-        print(str(found).removeprefix("StudyOptimum "))
+        title = found.study.title
+        print(str(found).replace(f"StudyOptimum {title!r}", title, 1))
         if found.best is not None:
-            scenario = described.load(()).scenario
-            assert scenario is not None, "a file names one"
             values = found.parameters().items()
-            again = [f"{name}={_word(value)}" for name, value in values]
-            fixed = [*described.table.set, *set]
-            words = [word for change in (*fixed, *again) for word in ("--set", change)]
-            print(f"\nrun it: {shlex.join(['mime', 'run', _named(scenario.file), *words])}")
+            again = [word for n, v in values for word in ("--set", f"{n}={_word(v)}")]
+            print(f"\nrun it: {shlex.join([*described.command, *again])}")
         print(f"store: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
+        if not no_report:
+            print(f"report: {folder / REPORT}")
     tell_diverged(found.result, sys.stderr)
     return FAILED if found.diverged else OK
-
-
-def _named(file: Path) -> str:
-    from mime.scenarios.bundled import bundled_scenarios
-
-    return file.stem if bundled_scenarios().get(file.stem) == file else str(file)
 
 
 def _word(value: Any) -> str:

@@ -13,10 +13,11 @@ from mime.commands.run import AllowCode, Debug, Overrides
 if TYPE_CHECKING:
     from mime.studies.result import StudyResult
 
-RESULT = "result.nc"
+RESULT, REPORT = "result.nc", "report.html"
 SMALL_BYTES = 10**8
 """A study that is written as one NetCDF file, too."""
 _MOST_NAMED = 10
+NoReport = Annotated[bool, tyro.conf.arg(help="leave out report.html, members.csv and replays")]
 
 
 def sweep(
@@ -31,11 +32,15 @@ def sweep(
         str | None, tyro.conf.arg(metavar="ADDRESS", help="of a Dask cluster: tcp://host:8786")
     ] = None,
     threads: Annotated[int | None, tyro.conf.arg(help="one for each core by default")] = None,
+    no_report: NoReport = False,
     allow_code: AllowCode = False,
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Run the members of a study that its folder does not hold yet; the same command goes on."""
+    """Run the members of a study that its folder does not hold yet; the same command goes on.
+
+    Then write report.html, a page to look at all members on, and members.csv, their table.
+    """
     del debug  # `main` looks for it
     from mime.studies import sweep as sweeping
     from mime.studies.file import load_study
@@ -55,14 +60,18 @@ def sweep(
     except StudyError as error:
         raise UserMistakeError(str(error)) from error
     small = result.dataset.nbytes <= SMALL_BYTES
-    if small:
-        try:
+    try:
+        if small:
             result.save(folder / RESULT)
-        except OSError as error:
-            raise RunFailedError(f"cannot write {folder / RESULT}: {error.strerror}") from error
+        if not no_report:
+            result.report(folder / REPORT)
+    except OSError as error:
+        raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
         _tell(result)
         print(f"\nstore: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
+        if not no_report:
+            print(f"report: {folder / REPORT}")
     tell_diverged(result, sys.stderr)
     return FAILED if result.diverged else OK
 

@@ -1,8 +1,9 @@
-"""`mime view FILE`: a page to look at a robot, or to watch a run."""
+"""`mime view FILE`: a page to look at a robot or a study, or to watch a run."""
 
 import os
 import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +25,8 @@ def view(
         tyro.conf.Positional,
         tyro.conf.arg(
             metavar="FILE",
-            help="robot (URDF, MJCF, or model:NAME), scenario (file or bundled name), or result.nc",
+            help="robot (URDF, MJCF, or model:NAME), scenario (file or bundled name), result.nc, "
+            "or the folder of a study",
         ),
     ],
     set: Overrides = (),
@@ -35,16 +37,20 @@ def view(
     allow_code: AllowCode = False,
     debug: Debug = False,
 ) -> int:
-    """Write a page to look at a robot, or to watch a run, and open it in the browser.
+    """Write a page to look at a robot or a study, or to watch a run, and open it in the browser.
 
     The page is one file that needs no network and no server. A robot alone has a slider for each
-    joint; a scenario is run first; a result is replayed.
+    joint; a scenario is run first; a result is replayed. Of a study's folder it is the report that
+    `mime sweep` has left there; without it, one is made of the store.
     """
     del debug  # `main` looks for it
-    page, name = _page(what, set, allow_code)
-    file = out or Path(f"{name}.html")
+    if Path(what).is_dir():
+        save, file = _study(Path(what), out)
+    else:
+        page, name = _page(what, set, allow_code)
+        save, file = page.save, out or Path(f"{name}.html")
     try:
-        page.save(file)
+        save(file)
     except OSError as error:
         raise RunFailedError(f"cannot write {file}: {error.strerror or error}") from error
     print(f"page: {file}")
@@ -70,6 +76,20 @@ def _page(what: str, overrides: tuple[str, ...], allow_code: bool) -> tuple["Rep
     except DivergenceError as error:
         raise RunFailedError(str(error.where)) from error
     return replay_scenario(scenario, run), scenario.name.strip(". ") or "unnamed"
+
+
+def _study(folder: Path, out: Path | None) -> tuple[Callable[[Path], Path], Path]:
+    """What writes the report of a study, and where; a store alone knows no replays and slopes."""
+    from mime.commands.sweep import REPORT
+    from mime.studies.result import open_study
+    from mime.studies.store import StudyError
+
+    if out is None and (folder / REPORT).exists():
+        return Path, folder / REPORT  # nothing is left to write
+    try:
+        return open_study(folder, check=False).report, out or folder / REPORT
+    except StudyError as error:
+        raise UserMistakeError(str(error)) from error
 
 
 def _robot(what: str) -> "Replay":

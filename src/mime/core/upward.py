@@ -24,6 +24,7 @@ _OWN = {
     "Trajectory.html": "mime.reporting.notebook:trajectory_html",
     "KinematicTree.html": "mime.reporting.notebook:tree_html",
     "Datasheet.html": "mime.reporting.notebook:datasheet_html",
+    "StudyResult.report": "mime.studies.report.page:write_report",
     "Scenario.html": "mime.reporting.notebook:scenario_html",
 }
 

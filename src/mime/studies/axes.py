@@ -22,6 +22,11 @@ class Axis(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether it is even in the logarithm."""
+        return False
+
 
 class Values(Axis):
     """`[1.0, 2.0]` or `{values = [...]}`: as they are; numbers, or words for a key of the file."""
@@ -40,6 +45,10 @@ class Grid(Axis):
     last: Number = Field(alias="to")
     count: Annotated[int, Field(ge=1, le=MOST)]
     scale: Literal["linear", "log"] = "linear"
+
+    @property
+    def is_logarithmic(self) -> bool:
+        return self.scale == "log"
 
     @model_validator(mode="after")
     def _positive(self) -> "Grid":
@@ -71,6 +80,10 @@ class Draw(Axis):
     choice: Annotated[list[Entry], Field(min_length=1)] | None = None
     """One of these, all equally likely."""
     between: Pair | None = None
+
+    @property
+    def is_logarithmic(self) -> bool:
+        return self.loguniform is not None or self.lognormal is not None
 
     @model_validator(mode="after")
     def _one(self) -> "Draw":

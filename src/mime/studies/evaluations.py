@@ -161,7 +161,7 @@ class InStore(Keeper):
         best, row = about["best"], rows.tolist()
         by_row = {name: [row[member] for member in about[name]] for name in ROWS}
         self.store.note(OPTIMISE, {**about, "best": None if best is None else row[best], **by_row})
-        return result_of(self.store, rows, study.title, self.computed)
+        return result_of(self.store, rows, study.title, self.computed, study)
 
     def slopes(self, name: str) -> Path | None:
         return self.store.marks / f"slopes_{name}.npz"

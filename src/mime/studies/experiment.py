@@ -166,6 +166,22 @@ class Experiment:
                 arrays[name][member] = np.nan
         return Kept(arrays, dict(batch.diverged))
 
+    def run_one(self, columns: Mapping[str, np.ndarray]) -> Trajectory:
+        """One member, a row of the columns, with all that a run records by default."""
+        simulation = self.simulation
+        names = [f"{node}.{field}" for node, fields in simulation.select(None) for field in fields]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DivergenceWarning)
+            batch = simulation.run_batch(
+                steps=self.steps,
+                record=list(dict.fromkeys([*names, *self.record])),
+                every=self.every,
+                batch_size=1,
+                progress=False,
+                **self.arguments(columns),
+            )
+        return first_of(batch)
+
     def check(self, columns: Mapping[str, np.ndarray]) -> None:
         """Refuse values that no member can have, before the first one runs."""
         given = self.arguments(columns)
@@ -185,10 +201,19 @@ class Experiment:
                 parameters[f"{node}.{field}"] = column
             elif road == "seed":
                 initial.setdefault(node, {})["key"] = _keys(name, column)
+            elif road == "initial":
+                initial.setdefault(node, {})[field] = column
             else:
-                side = initial if road == "initial" else inputs
-                side.setdefault(node, {})[field] = column
+                inputs.setdefault(node, {})[field] = self._of_members(column)
         return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def _of_members(self, column: Any) -> Any:
+        """An input's constants so that `run_batch` takes them for members, not for times: one of a
+        single member is a number, and as many as there are steps are written for each step.
+        """
+        if not np.ndim(column) or len(column) not in (1, self.steps):
+            return column
+        return column[0] if len(column) == 1 else np.repeat(column[:, None], self.steps, axis=1)
 
     def print(self) -> str:
         """A digest of all that decides a member's result, but what varies."""
@@ -213,6 +238,23 @@ class Experiment:
         return digest(*parts.values(), rest, str(simulation.backend.native), repr(versions()))
 
 
+def first_of(batch: Trajectory) -> Trajectory:
+    """The first member of a batch as a run of its own; `diverged` says if it left the numbers."""
+    own = {node: {f: v[0] for f, v in fields.items()} for node, fields in batch.fields.items()}
+    parameters = {
+        node: {p: v[0] if (node, p) in batch.varied else v for p, v in given.items()}
+        for node, given in batch.parameters.items()
+    }
+    return dataclasses.replace(
+        batch,
+        fields=own,
+        parameters=parameters,
+        varied=(),
+        batch_size=None,
+        final_state=jax.tree.map(lambda x: x[0] if np.ndim(x) else x, batch.final_state),
+    )
+
+
 def versions() -> dict[str, str]:
     """Of all that decides the last bit of a result."""
     return {
@@ -225,11 +267,11 @@ def versions() -> dict[str, str]:
 
 
 def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
-    """(member, 2) words: the keys that a node makes of such seeds."""
+    """(member, 2) words, or (2,) of one: the keys that a node makes of such seeds."""
     whole = np.asarray(seeds, dtype=np.int64)
     if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
         raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
-    return np.stack([np.zeros_like(whole), whole], axis=1).astype(np.uint32)
+    return np.stack([np.zeros_like(whole), whole], axis=-1).astype(np.uint32)
 
 
 def _figures(

@@ -16,7 +16,7 @@ from mime.core.arguments import texts
 from mime.core.problem import InputError, ParameterError
 from mime.fitting.result import Fit, FitError
 from mime.running.simulation import Simulation
-from mime.scenarios.bundled import scenario_of
+from mime.scenarios.bundled import bundled_scenarios, scenario_of
 from mime.scenarios.fields import Words
 from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario, load_scenario
@@ -27,7 +27,7 @@ from mime.studies.experiment import Experiment, Lane
 from mime.studies.kept import FIGURES, find_field, own_figures
 from mime.studies.lanes import lane_of
 from mime.studies.objectives import OptimiseTable
-from mime.studies.space import Columns, Correlated, Drawing, Sampling, members
+from mime.studies.space import Columns, Correlated, Drawing, Sampling, drawn_names, members
 from mime.studies.study import MOST_VARIANTS, Study
 
 Count = Annotated[int, Field(ge=1, le=MOST)]
@@ -113,6 +113,8 @@ class Described(NamedTuple):
     table: StudyTable
     load: Callable[[Sequence[str]], Base]
     """The base, with some keys changed."""
+    command: tuple[str, ...] = ()
+    """The words that run its scenario."""
 
 
 def load_study(
@@ -141,7 +143,7 @@ def read_study(
     def load(more: Sequence[str]) -> Base:
         return Base.of(load_scenario(scenario, [*fixed, *more], allow_code=allow_code))
 
-    return Described(source, table, load)
+    return Described(source, table, load, run_command(scenario, fixed, allow_code))
 
 
 def checked_table(source: Source) -> StudyTable:
@@ -159,7 +161,7 @@ Choose = Callable[[Axes, Mapping[str, Lane]], Columns]
 
 def build_study(described: Described, choose: Choose | None = None) -> Study:
     """The study that tables describe; its members are those of its axes, or chosen."""
-    source, table, load = described
+    source, table, load, command = described
     base = load(())
     axes = _axes(table, source)
     correlated = _correlated(table, source)
@@ -216,7 +218,18 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)
     units = {name: _unit(name, lanes, base.simulation) for name in columns}
-    study = Study(title, columns, units, experiments, variant, size, base.source)
+    study = Study(
+        title,
+        columns,
+        units,
+        experiments,
+        variant,
+        size,
+        base.source,
+        frozenset(name for name, axis in axes.items() if axis.is_logarithmic),
+        tuple(drawn_names(axes)) if table.sampling == "saltelli" and choose is None else (),
+        command,
+    )
     try:
         study.check()
     except InputError as error:
@@ -346,6 +359,16 @@ def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
     if road == "initial":
         return owner.state_spec()[field].unit
     return owner.boundary_input_spec()[field].unit if road == "input" else ""
+
+
+def run_command(
+    scenario: str | os.PathLike[str], overrides: Sequence[str], allow_code: bool
+) -> tuple[str, ...]:
+    """The words that run a scenario as a study has it."""
+    changes = [word for override in overrides for word in ("--set", override)]
+    file = Path(scenario)
+    name = file.stem if bundled_scenarios().get(file.stem) == file else os.fspath(scenario)
+    return ("mime", "run", name, *["--allow-code"] * allow_code, *changes)
 
 
 def source_of(data: Mapping[str, Any], name: str) -> Source:

@@ -148,6 +148,7 @@ def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
         "dimensions": dimensions,
         "choices": {n: [] for n, c in study.columns.items() if c.dtype == object},
         "varied": {name: study.units[name] for name in study.columns},
+        "logarithmic": sorted(study.logarithmic),
         "time_s": study.experiments[0].times.tolist() if study.experiments[0].fields else [],
         "title": study.title,
         "source": study.source,

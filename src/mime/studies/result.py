@@ -12,6 +12,7 @@ import numpy as np
 from mime._files import write_atomically
 from mime._text import quoted
 from mime.core.arguments import path as path_of
+from mime.core.upward import drawer
 from mime.running.trajectory import Divergence
 from mime.studies.layout import groups, import_zarr, read_store
 from mime.studies.region import ADDRESS
@@ -41,12 +42,23 @@ class StudyResult:
     """Members that were in the store before."""
     diverged: Mapping[int, Divergence]
     """Members that left the finite numbers, by index; what is kept of them is NaN."""
+    addresses: np.ndarray | None = None
+    """(member, 16) bytes: the address of each member in its store."""
+    study: Study | None = None
+    """What was run, where that is known: `result.study.run(17)` runs a member again."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all of it as one NetCDF file, for what fits in memory."""
         file = Path(path_of("path", path))
         whole = self.dataset.load()
         write_atomically(file, lambda part: whole.to_netcdf(part, engine="h5netcdf"))
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page to look at the study on, one file, and its table beside it as CSV.
+
+        With `study`, replays of the best and the worst member of each figure stand beside them.
+        """
+        return drawer("StudyResult.report")(self, path_of("path", path))
 
     def __repr__(self) -> str:
         size = self.dataset.sizes["member"]
@@ -80,16 +92,19 @@ def open_study(
         words = f"{missing:,} of {study.size:,} members are missing"
         raise StudyError(f"{folder}: {words}; sweep the study again: it runs those alone")
     title = study.title if study else store.layout["title"]
-    return result_of(store, rows, title, 0)
+    return result_of(store, rows, title, 0, study)
 
 
-def result_of(store: Store, rows: np.ndarray, title: str, computed: int) -> StudyResult:
+def result_of(
+    store: Store, rows: np.ndarray, title: str, computed: int, study: Study | None = None
+) -> StudyResult:
     """Some rows of a store."""
     import xarray
 
     whole = xarray.open_dataset(
         store.arrays, engine="zarr", consolidated=False, decode_cf=False, chunks=None
     ).drop_vars(ADDRESS)
+    whole = whole[[name for name in store.layout["dimensions"] if name in whole.data_vars]]
     if "byte" in whole.dims:
         whole = whole.drop_dims("byte")
     picked: Any = rows
@@ -98,12 +113,13 @@ def result_of(store: Store, rows: np.ndarray, title: str, computed: int) -> Stud
     chosen = whole.isel(member=picked)
     layout = store.layout
     coordinates: dict[str, Any] = {}
+    logarithmic = study.logarithmic if study else layout.get("logarithmic", ())
     for name, unit in layout["varied"].items():
         values: Any = chosen[name].values
         if name in layout["choices"]:
             words = layout["choices"][name]
             values = np.array([str(words[index]) for index in values])
-        coordinates[name] = ("member", values, {"units": unit or "1"})
+        coordinates[name] = ("member", values, about_column(unit, name in logarithmic))
     if layout["time_s"]:
         coordinates["time"] = ("time", np.array(layout["time_s"]), {"units": "s"})
     place = {row: member for member, row in enumerate(rows.tolist())}
@@ -112,7 +128,13 @@ def result_of(store: Store, rows: np.ndarray, title: str, computed: int) -> Stud
     dataset.attrs = attributes(title, layout["source"], layout["versions"], failed)
     if (found := _optimum(store.noted(OPTIMISE), place)) is not None:
         dataset.attrs[OPTIMISE] = json.dumps(found)
-    return StudyResult(title, dataset, computed, len(rows) - computed, dict(sorted(failed.items())))
+    before, failed = len(rows) - computed, dict(sorted(failed.items()))
+    return StudyResult(title, dataset, computed, before, failed, store.keys_of(rows), study)
+
+
+def about_column(unit: str, is_logarithmic: bool) -> dict[str, str]:
+    """What a dataset says of a column that varies."""
+    return {"units": unit or "1", **({"scale": "log"} if is_logarithmic else {})}
 
 
 def _optimum(noted: Any, place: Mapping[int, int]) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from mime.scenarios.fields import split_field, unit_factor
 from mime.scenarios.merits import Comparison, Merit
 from mime.studies.dimensions import Space
 from mime.studies.evaluations import Keeper
+from mime.studies.experiment import Experiment
 from mime.studies.expression import differences, traced
 from mime.studies.objectives import Aim
 from mime.studies.region import replace
@@ -103,24 +104,39 @@ class Slopes:
         experiment = self._experiment
         numbers = self._space.traced(point)
         lanes = {name: value for name, value in numbers.items() if name in experiment.lanes}
-        given = experiment.arguments(lanes)
-        own = simulation.with_parameters(given["parameters"])
-        _, recorded = own.rollout(
-            own.init_state(given["initial_state"]),
-            given["inputs"],
-            steps=experiment.steps,
-            record=_record(self._merits),
-            every=experiment.every,
-        )
-        count = experiment.steps // experiment.every
-        time_s = sample_times(0, experiment.every, count, simulation.timestep)
-        units, _ = labels(simulation.nodes, simulation.select(_record(self._merits)))
-        values = []
-        for merit in self._merits:
-            node, field, _ = split_field(merit.field)
-            factor = unit_factor(merit.own_unit(units[node][field]), merit.unit)
-            values.append(factor * figure(merit, time_s, recorded))
+        values = figures_of(experiment, simulation, self._merits, lanes)
         return jnp.stack([*values, *(traced(text, numbers) for text in self.differences)])
+
+
+def figures_of(
+    experiment: Experiment,
+    simulation: Simulation,
+    merits: Sequence[Merit],
+    lanes: Mapping[str, Any],
+) -> list[Any]:
+    """Figures of one member, each in its unit, as differentiable functions of what varies.
+
+    simulation    the experiment's, in double precision
+    lanes         numbers of all lanes of the experiment, which may be traced
+    """
+    given = experiment.arguments(lanes)
+    own = simulation.with_parameters(given["parameters"])
+    _, recorded = own.rollout(
+        own.init_state(given["initial_state"]),
+        given["inputs"],
+        steps=experiment.steps,
+        record=_record(merits),
+        every=experiment.every,
+    )
+    count = experiment.steps // experiment.every
+    time_s = sample_times(0, experiment.every, count, simulation.timestep)
+    units, _ = labels(simulation.nodes, simulation.select(_record(merits)))
+    values = []
+    for merit in merits:
+        node, field, _ = split_field(merit.field)
+        factor = unit_factor(merit.own_unit(units[node][field]), merit.unit)
+        values.append(factor * figure(merit, time_s, recorded))
+    return values
 
 
 def _record(merits: Sequence[Merit]) -> list[str]:

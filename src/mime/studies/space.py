@@ -16,7 +16,7 @@ from mime.core.problem import InputError
 from mime.studies.axes import MOST, OPEN, AnyAxis, Draw, Equals
 from mime.studies.expression import evaluate, names_in
 
-Sampling = Literal["sobol", "latin", "random"]
+Sampling = Literal["sobol", "latin", "random", "saltelli"]
 Columns = dict[str, np.ndarray]
 
 
@@ -81,7 +81,7 @@ def _blocks(
     correlated: Correlated | None,
 ) -> list[Columns]:
     """What is multiplied: single axes, zipped ones, and all draws."""
-    drawn = [name for name, axis in axes.items() if isinstance(axis, Draw)]
+    drawn = drawn_names(axes)
     group_of = zipped_groups(axes, zipped)
     both = set(axes) & set(correlated.names if correlated else ())
     if both:
@@ -104,6 +104,11 @@ def _blocks(
     elif drawing.draws is not None:
         raise InputError("nothing is drawn: no parameter has a distribution", place=("draws",))
     return list(blocks.values())
+
+
+def drawn_names(axes: Mapping[str, AnyAxis]) -> list[str]:
+    """The axes that are distributions."""
+    return [name for name, axis in axes.items() if isinstance(axis, Draw)]
 
 
 def zipped_groups(
@@ -133,6 +138,9 @@ def _draws(
     if drawing.draws is None:
         raise InputError("say how many members are drawn: draws = 100", place=("draws",))
     fitted = correlated.names if correlated else ()
+    if fitted and drawing.sampling == "saltelli":
+        words = "Saltelli's design is of independent parameters; those of a fit are not"
+        raise InputError(f"{words}: take another sampling", place=("sampling",))
     points = cube(drawing, len(drawn) + len(fitted))
     columns: Columns = {}
     for name, u in zip(drawn, points.T):
@@ -143,8 +151,11 @@ def _draws(
 
 
 def cube(drawing: Drawing, dimension: int) -> np.ndarray:
-    """(draws, dimension) numbers from 0 to 1. Of Sobol's and of random points, fewer draws give
-    the first of more; of a Latin hypercube they do not.
+    """(members, dimension) numbers from 0 to 1. Of Sobol's and of random points and of Saltelli's
+    design, fewer draws give the first of more; of a Latin hypercube they do not.
+
+    Saltelli's design is, for each draw, two points a and b, and for each parameter the point a with
+    that one coordinate of b: dimension + 2 members.
     """
     count, sampling, seed = drawing
     assert count is not None
@@ -155,6 +166,11 @@ def cube(drawing: Drawing, dimension: int) -> np.ndarray:
 
     if sampling == "latin":
         return qmc.LatinHypercube(dimension, rng=random).random(count)
+    if sampling == "saltelli":
+        both = cube(Drawing(count, "sobol", seed), 2 * dimension)
+        a, b = both[:, None, :dimension], both[:, None, dimension:]
+        mixed = np.where(np.eye(dimension, dtype=bool), b, a)
+        return np.concatenate([a, b, mixed], axis=1).reshape(-1, dimension)
     with warnings.catch_warnings():  # that they are most even at powers of two is in the docs
         warnings.simplefilter("ignore", UserWarning)
         return qmc.Sobol(dimension, scramble=True, rng=random).random(count)

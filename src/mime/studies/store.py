@@ -144,6 +144,13 @@ class Store:
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where(known[place] == wanted, rows[place], -1)
 
+    def keys_of(self, rows: np.ndarray) -> np.ndarray:
+        """(row, 16) bytes: the address of each row that is there."""
+        known, places = self.stored
+        order = np.argsort(places)
+        found = known[order[np.searchsorted(places, rows, sorter=order)]]
+        return found.view(np.uint8).reshape(-1, BYTES)
+
     @functools.cached_property
     def plans(self) -> list[tuple[str, int, np.ndarray]]:
         """Of each plan: the digest of its study's addresses, its first chunk, and the member of

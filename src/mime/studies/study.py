@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mime._text import quoted
+from mime.core.arguments import whole
 from mime.core.printing import cut
 from mime.core.problem import InputError, ProblemError
 from mime.running.identity import digest
+from mime.running.trajectory import Trajectory
 from mime.studies.address import addresses
 from mime.studies.experiment import Experiment, Variable, versions
 
@@ -42,6 +44,12 @@ class Study:
     """Members that run as one batch, and are stored as one region of a new store."""
     source: str = ""
     """Where it comes from: the scenario, or a graph."""
+    logarithmic: frozenset[str] = frozenset()
+    """Which columns are spaced or drawn evenly in their logarithm."""
+    design: tuple[str, ...] = ()
+    """The columns of Saltelli's design, in its order, where the study was drawn so."""
+    command: tuple[str, ...] = ()
+    """The words that run its scenario; a member adds `--set NAME=VALUE` for what varies."""
 
     @property
     def size(self) -> int:
@@ -131,10 +139,22 @@ class Study:
             if name in chunk.experiment.lanes
         }
 
+    def run(self, member: int) -> Trajectory:
+        """Run one member again, with all that a run records by default: for its replay, its plots.
+
+        It is a batch of one, so what is kept of it has the bits that the study has.
+        """
+        index = whole("member", member, 0, most=self.size - 1)
+        experiment = self.experiments[self.variant[index]]
+        chunk = Chunk(experiment, np.array([index]))
+        return experiment.run_one(self.lanes(chunk))
+
     def check(self) -> None:
         """Refuse values that no member can have, before the first one runs."""
         for index, experiment in enumerate(self.experiments):
             own = np.flatnonzero(self.variant == index)
+            if not len(own):
+                continue
             rows = {n: self.columns[n][own] for n in experiment.lanes if n in self.columns}
             try:
                 experiment.check(rows)

@@ -25,10 +25,11 @@ from mime.studies.file import (
     checked_table,
     plain,
     read_study,
+    run_command,
     source_of,
 )
 from mime.studies.layout import lock, open_store
-from mime.studies.result import StudyResult, attributes, result_of
+from mime.studies.result import StudyResult, about_column, attributes, result_of
 from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
 from mime.studies.task import Done, Runner, Task, Work, run_task
@@ -151,7 +152,7 @@ def described(
             return Base.of(what)
         return Base.of(load_scenario(scenario, [*fixed, *more]))
 
-    return Described(source, table, load)
+    return Described(source, table, load, run_command(scenario, fixed, False))
 
 
 def _refuse_given(arguments: Mapping[str, Any], what: str) -> None:
@@ -185,7 +186,7 @@ def swept(study: Study, folder: Path, progress: Progress, run: Runner) -> StudyR
         if computed:
             store.sweep_up()  # after workers that were killed
     after = Store(folder, store.group, store.rows, store.layout, check=False)
-    return result_of(after, after.rows_of(study.addresses), study.title, computed)
+    return result_of(after, after.rows_of(study.addresses), study.title, computed, study)
 
 
 @contextlib.contextmanager
@@ -261,7 +262,7 @@ def result_in_memory(
         name: (
             "member",
             np.array(list(map(str, column))) if column.dtype == object else column,
-            {"units": study.units[name] or "1"},
+            about_column(study.units[name], name in study.logarithmic),
         )
         for name, column in study.columns.items()
     }
@@ -270,4 +271,4 @@ def result_in_memory(
     failed = dict(sorted(failed.items()))
     about = attributes(study.title, study.source, versions(), failed)
     dataset = xarray.Dataset(variables, coordinates, about)
-    return StudyResult(study.title, dataset, study.size, 0, failed)
+    return StudyResult(study.title, dataset, study.size, 0, failed, study=study)

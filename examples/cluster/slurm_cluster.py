@@ -1,8 +1,8 @@
 """Sweep a study on nodes of a Slurm cluster: `python slurm_cluster.py study.toml STORE [JOBS]`
 
 Needs `pip install dask-jobqueue 'mime-sim[cluster]'` in the environment that jobs start with, and
-STORE in a folder that all nodes see. A job that ends at its time limit loses the chunk under way and
-is replaced. (Not run by MIME's tests: it needs Slurm. It was run by hand under Slurm 22.05.)
+STORE in a folder that all nodes see. A job that ends at its time limit loses the chunk under way,
+and is replaced. (Not run by MIME's tests: it needs Slurm. It was run by hand under Slurm 22.05.)
 """
 
 import sys

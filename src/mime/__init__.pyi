@@ -33,11 +33,11 @@ from mime.core.step import SimulationState as SimulationState
 from mime.fitting.channel import Channel as Channel
 from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
-from mime.fitting.excitation import MotionDesign as MotionDesign
-from mime.fitting.excitation import design_motion as design_motion
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
 from mime.fitting.log import LogError as LogError
+from mime.fitting.motion_design import MotionDesign as MotionDesign
+from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit
 from mime.fitting.result import FitError as FitError
 from mime.fitting.unknown import Unknown as Unknown
@@ -54,6 +54,7 @@ from mime.nodes.actuation.motor import MotorNode as MotorNode
 from mime.nodes.actuation.motor.friction import Coulomb as Coulomb
 from mime.nodes.actuation.motor.friction import Stribeck as Stribeck
 from mime.nodes.actuation.motor.gear import Gear as Gear
+from mime.nodes.actuation.motor.imbalance import Imbalance as Imbalance
 from mime.nodes.actuation.motor.limits import Limits as Limits
 from mime.nodes.actuation.motor.magnetics import Cogging as Cogging
 from mime.nodes.actuation.motor.magnetics import Saturation as Saturation
@@ -62,6 +63,7 @@ from mime.nodes.actuation.pwm_drive import PwmDriveNode as PwmDriveNode
 from mime.nodes.actuation.robot_arm import RobotArmNode as RobotArmNode
 from mime.nodes.actuation.robot_arm.payload import Payload as Payload
 from mime.nodes.actuation.robot_arm.servo import Servo as Servo
+from mime.nodes.actuation.rotor_stage import RotorStage as RotorStage
 from mime.nodes.control.joint_controllers import ComputedTorqueNode as ComputedTorqueNode
 from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode
@@ -71,6 +73,7 @@ from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode as HelicalSw
 from mime.nodes.magnetics.magnetic_body import MagneticBodyNode as MagneticBodyNode
 from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid as SoftEllipsoid
+from mime.nodes.magnetics.swimmer_inertia import SwimmerInertia as SwimmerInertia
 from mime.nodes.magnetics.tube import Tube as Tube
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode

@@ -26,16 +26,20 @@ class Rig:
     def log(self, seed, rows=400, duration=4.0, late=0.0, dry=0.0, size=0.5):
         """Columns `time`, `q0`, ..., `tau0`, ...; torques are `late` seconds late."""
         n, time = self.model.nv, np.linspace(0.0, duration, rows)
-        random = np.random.default_rng(1000 + seed)
         q = sines(n, seed, time, duration, size)[0] + self.middle
         before, qd, qdd = sines(n, seed, time - late, duration, size)
-        states = zip(before + self.middle, qd, qdd, strict=True)
+        return self.read(seed, time, q, (before + self.middle, qd, qdd), dry)
+
+    def read(self, seed, time, q, felt, dry=0.0):
+        """The log of a motion: angles `q`, and the torques of the states q, q̇, q̈ `felt`."""
+        random, (_, qd, _) = np.random.default_rng(1000 + seed), felt
+        states = zip(*felt, strict=True)
         tau = np.array([pin.rnea(self.model, self.data, *state) for state in states])
         tau = tau + self.friction * qd + dry * np.sign(qd)
         q = q + self.noise[0] * random.normal(size=q.shape)
         tau = tau + self.noise[1] * random.normal(size=q.shape)
-        read = {f"q{j}": q[:, j] for j in range(n)} | {f"tau{j}": tau[:, j] for j in range(n)}
-        return {"time": time, **read}
+        read = {f"q{j}": q[:, j] for j in range(q.shape[1])}
+        return {"time": time, **read, **{f"tau{j}": tau[:, j] for j in range(q.shape[1])}}
 
     def regressor(self, count=60, seed=0):
         """Torques by the ten moments of every body (count n, 10 n), at random states."""

@@ -10,8 +10,8 @@ import mime
 from fitting.arms import columns, graph_of, guess
 from mime.cli import main
 from mime.control.kinematics import rnea
-from mime.fitting.excitation import STANDARD_GRAVITY
-from mime.fitting.regressor import moments_of, regressor
+from mime.fitting.excitation import STANDARD_GRAVITY, Excitation, Limits
+from mime.fitting.regressor import Chain, moments_of, regressor
 
 BODY = """<inertial><origin xyz="0.1 0.02 -0.03"/><mass value="0.7"/>
   <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="0.002" iyz="-0.001"/></inertial>"""
@@ -55,9 +55,7 @@ def oracle():
 def test_the_regressor_is_pinocchios(tree, oracle):
     """And with the moments of the file it gives the torques of the file."""
     motion = np.random.default_rng(0).normal(size=(3, 2, tree.num_joints))
-    with jax.enable_x64(True):
-        mine = jax.jit(lambda *given: regressor(tree, *given, np.array(STANDARD_GRAVITY)))
-        mine = np.asarray(mine(*motion))
+    mine = regressor(tree, *motion, STANDARD_GRAVITY)
     np.testing.assert_allclose(mine.reshape(6, -1) / NOISE, oracle[2](*motion), atol=1e-11)
     model, data, _ = oracle
     torques = [pinocchio.rnea(model, data, *row) for row in zip(*motion, strict=True)]
@@ -65,15 +63,27 @@ def test_the_regressor_is_pinocchios(tree, oracle):
 
 
 def test_joints_that_slide_or_mimic_others_have_theirs(tmp_path):
-    """A branch with a turning joint, a slider and one that mimics it: the torques of `rnea`."""
+    """A branch with a turning joint, a slider and one that mimics it: `rnea`, and all slopes."""
     (tmp_path / "fingers.urdf").write_text(FINGERS)
     tree = mime.parse_urdf(tmp_path / "fingers.urdf")
     motion = np.random.default_rng(0).normal(size=(3, 2, tree.num_joints))
     gravity = np.array([1.0, 2.0, -9.0])
+    Y = regressor(tree, *motion, gravity)
     with jax.enable_x64(True):
-        Y = np.asarray(jax.jit(lambda *given: regressor(tree, *given, gravity))(*motion))
         torques = [rnea(tree, *row, gravity) for row in zip(*motion, strict=True)]
     np.testing.assert_allclose(Y @ moments_of(tree), np.array(torques), atol=1e-13)
+    # Slopes of any function of Y: central differences of its own rows, to their h².
+    chain, random, h = Chain.of(tree, gravity), np.random.default_rng(1), 1e-5
+    motion = motion.transpose(0, 2, 1)
+    weights = random.normal(size=chain.at(*motion).Y.shape)
+    slopes = chain.at(*motion).slopes(weights)
+    for part in range(3):
+        for joint in range(tree.num_joints):
+            step = np.zeros_like(motion)
+            step[part, joint] = h
+            ends = [chain.at(*(motion + sign * step)).Y for sign in (1, -1)]
+            expected = np.sum(weights * (ends[0] - ends[1]), axis=(0, 1)) / (2 * h)
+            np.testing.assert_allclose(slopes[part][joint], expected, rtol=1e-7, atol=1e-7)
 
 
 def test_rank_information_and_condition_are_pinocchios(planned, oracle):
@@ -136,6 +146,25 @@ def test_fits_of_its_log_and_of_a_chirps_have_the_intervals_foretold(planned, tr
             widths.setdefault(entry, []).append(half)
     for mine, chirps in widths.values():
         assert mine < 0.8 * chirps
+
+
+def test_the_search_has_the_slope_of_what_it_searches(tree):
+    """Of -log det and of limits that are passed; by central differences."""
+    limits = Limits(np.asarray(tree.joint_limits), np.full(3, 3.0), np.full(3, 10.0))
+    plan = Excitation(tree, 0.05, 60, 3, np.full(3, NOISE), limits)
+    random = np.random.default_rng(0)
+    x = random.normal(0.0, 0.5, (3 * (1 + len(plan.waves[0]))))
+    _, excess, back = plan.problem(x)
+    weights = np.maximum(excess, 0.0) * random.uniform(0.5, 1.0, excess.shape)
+    assert all(part.any() for part in np.split(weights, [183, 366]))  # all three kinds are passed
+
+    def value(x):
+        cost, excess, _ = plan.problem(x)
+        return cost + weights @ excess
+
+    slope, h = back(weights), 1e-6
+    expected = [(value(x + h * e) - value(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6 * np.abs(slope).max())
 
 
 def test_what_cannot_be_moved_is_refused(tree):

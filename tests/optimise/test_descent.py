@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen
 
-from mime.optimise.descent import KEPT_BY, minimise
+from mime.optimise.descent import KEPT_BY, minimise, minimise_by, slopes_by_hand
 
 
 def rosenbrock(x):
@@ -43,6 +43,15 @@ def test_limits_that_bind_and_limits_that_do_not():
     found = minimise(problem, np.array([[0.0, 0.0], [-1.0, 2.0]]))
     np.testing.assert_allclose(found.x, np.tile([2.0, 1.0], (2, 1)) / np.sqrt(5.0), atol=1e-4)
     assert np.all(found.excess <= KEPT_BY)
+
+    def by_hand(x):
+        limits = np.array([x @ x - 1.0, -x[0] - 5.0])
+        off = x - [2.0, 1.0]
+        return off @ off, limits, lambda by: 2 * off + by[0] * 2 * x - by[1] * np.array([1.0, 0.0])
+
+    same = minimise_by(slopes_by_hand(by_hand), 2, np.array([[0.0, 0.0], [-1.0, 2.0]]))
+    np.testing.assert_allclose(same.x, found.x, rtol=1e-9)
+    assert same.rounds == found.rounds
 
 
 def test_hock_schittkowski_43():

@@ -114,15 +114,13 @@ def test_a_killed_worker_costs_its_chunk_and_a_killed_scheduler_what_is_under_wa
 
 def test_a_cluster_that_adapts_starts_workers_for_the_sweep(study, undisturbed, tmp_path):
     """It starts none while nothing is asked of it: the sweep may not wait for the first."""
-    with (
-        distributed.LocalCluster(
-            n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-        pytest.warns(WorkerWarning, match="no worker yet"),
-    ):
+    cluster = distributed.LocalCluster(
+        n_workers=0, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
         cluster.adapt(minimum=0, maximum=1, interval="50 ms")
-        sweep(study, out=tmp_path, client=client, progress=False)
+        with pytest.warns(WorkerWarning, match="no worker yet"):
+            sweep(study, out=tmp_path, client=client, progress=False)
     assert content(tmp_path) == undisturbed
 
 

@@ -60,7 +60,8 @@ def optimise(
     except OSError as error:
         raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
-        print(str(found).removeprefix("StudyOptimum "))
+        title = found.study.title
+        print(str(found).replace(f"StudyOptimum {title!r}", title, 1))
         if found.best is not None:
             values = found.parameters().items()
             again = [word for n, v in values for word in ("--set", f"{n}={_word(v)}")]

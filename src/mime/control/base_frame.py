@@ -20,6 +20,14 @@ def to_base(base_pose_world: Any, vector_world: Any) -> Any:
     return quat_rotate(quat_conjugate(quat), vector)
 
 
+def from_base(base_pose_world: Any, vector_base: Any) -> Any:
+    """A vector in the axes of the base, in those of the world; free where both are the same."""
+    if isinstance(base_pose_world, np.ndarray) and not np.any(base_pose_world[4:]):
+        return vector_base
+    vector = jnp.asarray(vector_base)
+    return quat_rotate(jnp.asarray(base_pose_world, vector.dtype)[3:], vector)
+
+
 def _rotation(quat: np.ndarray) -> np.ndarray:
     w, v = quat[0], quat[1:]
     cross = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])

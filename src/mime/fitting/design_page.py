@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mime.fitting.design import Design
-    from mime.fitting.excitation import MotionDesign
+    from mime.fitting.motion_design import MotionDesign
 
 
 def picture(design: "Design") -> "Figure":

@@ -1,4 +1,4 @@
-"""`mime.design_motion`: the motion of an arm that tells most of its base parameters.
+"""Motions of an arm as functions of coefficients, and what their torques tell.
 
     tau = Y(q, q̇, q̈) theta        theta: mass, first moments and inertia of every link (10 each)
     q(t) = q_0 + sum a_k sin(2π k t / T) + b_k (cos(2π k t / T) - 1)
@@ -10,34 +10,37 @@ speeds and torques are limits of the optimiser; at the end the motion shrinks un
 """
 
 import dataclasses
-import os
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from mime._files import write_atomically
-from mime.control.kinematics import KinematicTree, rnea
-from mime.core.arguments import instance, real, whole
-from mime.core.arguments import path as path_of
+from mime.control.kinematics import KinematicTree
 from mime.core.problem import InputError
-from mime.fitting.regressor import moments_of, regressor
-from mime.optimise.descent import minimise
-from mime.running.progress import Progress, check_progress, progress_bar
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from mime.fitting.regressor import Chain, moments_of
+from mime.optimise.descent import minimise_by, slopes_by_hand
+from mime.running.progress import Progress, progress_bar
 
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 _ROUNDS, _PASSES = 40, 4
 _ROWS_A_PERIOD = 30
-"""Of the highest harmonic, in the search: between two of them a sine passes its largest row by at
-most 0.6 %, which the motion shrinks by at the end."""
+"""Of the highest harmonic, in the search, for angles and speeds: between two of them a sine passes
+its largest row by at most 0.6 %, which the motion shrinks by at the end."""
+_ROWS_OF_TORQUES = 10
+"""The same for torques and their information, which costs the time of the search. The sum over the
+rows of a periodic function is its integral as soon as rows are closer than its fastest wave."""
 _ZERO = 1e-9
+
+Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""q, q̇ and q̈, (N, rows) each."""
+
+
+class Limits(NamedTuple):
+    """Of joints: (N, 2), and (N,) each; infinite where there is none."""
+
+    ranges: np.ndarray
+    speeds: np.ndarray
+    efforts: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,160 +55,8 @@ class MotionOutlook:
     """The angles themselves, (rows, N)."""
 
 
-@dataclasses.dataclass(frozen=True)
-class MotionDesign:
-    """A motion to run: angles, velocities, accelerations and the torques it needs, (rows, N)."""
-
-    joint_names: tuple[str, ...]
-    time_s: np.ndarray
-    q: np.ndarray
-    qd: np.ndarray
-    qdd: np.ndarray
-    torques: np.ndarray
-    """By the robot's own file: what inverse dynamics says, friction apart."""
-    rank: int
-    """How many base parameters the arm has."""
-    outlook: MotionOutlook
-    others: Mapping[str, MotionOutlook]
-    """A `step` there and back, and a `chirp`, within the same limits."""
-    reached: Mapping[str, float]
-    """The largest part of each limit that is used: range, speed, torque."""
-    is_complete: bool = True
-
-    def narrower(self, other: str) -> float:
-        """By which factor intervals are narrower than with `step` or `chirp`, in their mean."""
-        gain = self.outlook.log_det - self.others[other].log_det
-        return float(np.exp(gain / (2 * self.rank)))
-
-    def __str__(self) -> str:
-        lines = [f"{self.rank} base parameters of {len(self.joint_names)} joints"]
-        for name, found in {"design": self.outlook, **self.others}.items():
-            wider = (
-                f", intervals {self.narrower(name):.3g} times as wide"
-                if name in self.others
-                else ""
-            )
-            open_ = not np.isfinite(found.log_det)
-            words = (
-                "leaves some open"
-                if open_
-                else f"log det {found.log_det:.2f}, condition {found.condition:.3g}{wider}"
-            )
-            lines.append(f"{name:>8}: {words}")
-        used = ", ".join(f"{100 * part:.0f} % of the {name}" for name, part in self.reached.items())
-        lines.append(f"uses at most {used}" if used else "no limits")
-        if not self.is_complete:
-            lines.append("interrupted: the best motion until then")
-        return "\n".join(lines)
-
-    def plot(self) -> "Figure":
-        """Angles, velocities and torques over time."""
-        from mime.fitting.design_page import motion_picture
-
-        return motion_picture(self)
-
-    def report(self) -> str:
-        """One HTML page with all of it."""
-        from mime.fitting.design_page import motion_page
-
-        return motion_page(self)
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write time, angles, velocities, accelerations and torques for the rig."""
-        parts = {"q": self.q, "qd": self.qd, "qdd": self.qdd, "tau": self.torques}
-        heading = ["time", *(f"{part}_{name}" for part in parts for name in self.joint_names)]
-        table = np.column_stack([self.time_s, *parts.values()])
-
-        def write(part: Path) -> None:
-            np.savetxt(part, table, "%.9g", ",", header=",".join(heading), comments="")
-
-        write_atomically(path_of("path", path), write)
-
-
-def design_motion(
-    tree: KinematicTree,
-    *,
-    duration: SupportsFloat,
-    period: SupportsFloat,
-    noise: Any,
-    position_limits: Any = None,
-    velocity_limits: Any = None,
-    torque_limits: Any = None,
-    harmonics: SupportsIndex = 5,
-    starts: SupportsIndex = 3,
-    seed: SupportsIndex = 0,
-    progress: Progress = False,
-) -> MotionDesign:
-    """The motion within limits that tells most of an arm's base parameters from its torques.
-
-    duration, period    seconds of the motion, and from row to row of its log
-    noise               of the torque sensors, N·m (N of a slider): one for all, or one a joint
-    position_limits     (N, 2), velocity_limits, torque_limits (N,): by default the robot's own.
-                        A joint without a range keeps within half a turn of 0
-    harmonics           of 1 / duration
-    starts, seed        how many motions it starts from, and what draws them
-    progress            as in `Simulation.run`; Ctrl-C ends it with the best so far
-    """
-    instance("tree", tree, KinematicTree)
-    if tree.base != "fixed":
-        raise InputError("tree: its root floats; a motion is designed for an arm that stands")
-    check_progress(progress)
-    period_s = real("period", period, "s", above=0)
-    rows = whole("rows", round(real("duration", duration, "s", above=0) / period_s), 20, 1_000_000)
-    most = whole("harmonics", harmonics, 2, rows // 4)
-    count, random = whole("starts", starts, 1, 1000), np.random.default_rng(whole("seed", seed))
-    n = tree.num_joints
-    sigma = _per_joint("noise", noise, n)
-    ranges = np.asarray(tree.joint_limits if position_limits is None else position_limits, float)
-    if ranges.shape != (n, 2) or np.any(ranges[:, 0] >= ranges[:, 1]):
-        raise InputError(
-            f"position_limits must be (lower, upper) of {n} joints, the first below the second; "
-            f"got {ranges.tolist()}",
-            place=("position_limits",),
-        )
-    speeds = tree.velocity_limits if velocity_limits is None else velocity_limits
-    efforts = tree.effort_limits if torque_limits is None else torque_limits
-    with jax.enable_x64(True):
-        plan = Excitation(
-            tree,
-            period_s,
-            rows,
-            most,
-            sigma,
-            np.clip(ranges, -np.pi, np.pi),
-            _per_joint("velocity_limits", speeds, n),
-            _per_joint("torque_limits", efforts, n),
-        )
-        best, is_complete = plan.best(count, random, progress)
-        others = {name: plan.outlook(*plan.kept(*path)) for name, path in plan.others().items()}
-        q, qd, qdd = plan.kept(*plan.path(best))
-        return MotionDesign(
-            tree.joint_names,
-            plan.time_s,
-            q,
-            qd,
-            qdd,
-            np.asarray(plan.torques(q, qd, qdd)),
-            plan.space.shape[1],
-            plan.outlook(q, qd, qdd),
-            others,
-            plan.reached(q, qd, qdd),
-            is_complete,
-        )
-
-
-def _per_joint(name: str, given: Any, count: int) -> np.ndarray:
-    values = np.asarray(given, float)
-    if values.shape not in ((), (count,)) or np.any(np.isnan(values)) or np.any(values <= 0):
-        raise InputError(
-            f"{name} must be a number > 0, or {count} of them, one a joint; got {values.tolist()}",
-            place=(name,),
-        )
-    return np.broadcast_to(values, (count,))
-
-
 class Excitation:
-    """Motions of an arm as functions of coefficients, and what their torques tell."""
+    """A motion's coefficients, and what its torques tell."""
 
     def __init__(
         self,
@@ -214,75 +65,104 @@ class Excitation:
         rows: int,
         harmonics: int,
         sigma: np.ndarray,
-        ranges: np.ndarray,
-        speeds: np.ndarray,
-        efforts: np.ndarray,
+        limits: Limits,
     ):
-        self.tree, self.sigma = tree, sigma
-        self.gravity = np.asarray(tree.gravity_m_per_s2 or STANDARD_GRAVITY)
+        self.tree, self.sigma, self.limits = tree, sigma, limits
+        self.chain = Chain.of(tree, tree.gravity_m_per_s2 or STANDARD_GRAVITY)
+        self.theta, self.armature = moments_of(tree), np.asarray(tree.armature, float)[:, None]
         self.time_s = period_s * np.arange(rows + 1)  # at rest in the last row too
-        self.middle, self.half = ranges.mean(axis=1), 0.5 * np.diff(ranges, axis=1)[:, 0]
-        self.ranges, self.speeds, self.efforts = ranges, speeds, efforts
-        self.waves = rest_to_rest(self.time_s, rows * period_s, harmonics)
-        self.every = max(1, rows // (_ROWS_A_PERIOD * harmonics))
-        self.theta = moments_of(tree)
-        self.space = self._space()
+        self.middle = limits.ranges.mean(axis=1)
+        self.half = 0.5 * np.diff(limits.ranges, axis=1)[:, 0]
+        self.harmonics, self.waves = harmonics, rest_to_rest(self.time_s, harmonics)
+        self.some_waves = self._thinned(_ROWS_A_PERIOD)
+        self.few_waves = self._thinned(_ROWS_OF_TORQUES)
+        self.space, self.base = self._space()
+        self.rank = len(self.base)
 
-    def path(self, x: Any, every: int = 1) -> tuple[Any, Any, Any]:
-        """q, q̇, q̈ (rows, N) of coefficients: the middle, then a, b of the series, a joint a row."""
-        xp: Any = np if isinstance(x, np.ndarray) else jnp
+    def path(self, x: np.ndarray, waves: Motion) -> Motion:
+        """q, q̇, q̈ of coefficients: the middle, then a, b of the series, a joint a row."""
         x = x.reshape(len(self.half), -1)
-        middle = self.middle + 0.5 * self.half * xp.tanh(x[:, 0])
-        q, qd, qdd = (wave[:, ::every].T @ (self.half[:, None] * x[:, 1:]).T for wave in self.waves)
-        return middle[None] + q, qd, qdd
+        middle = self.middle + 0.5 * self.half * np.tanh(x[:, 0])
+        q, qd, qdd = (self.half[:, None] * x[:, 1:] @ wave for wave in waves)
+        return middle[:, None] + q, qd, qdd
 
-    @cached_property
-    def torques(self) -> Callable[..., Any]:
-        """tau of every row."""
-        return jax.jit(self._torques)
+    def _by_coefficients(self, x: np.ndarray, waves: Motion, slopes: Motion) -> np.ndarray:
+        """Slopes by the coefficients, from those by q, q̇ and q̈."""
+        x = x.reshape(len(self.half), -1)
+        series: Any = sum(by @ wave.T for by, wave in zip(slopes, waves, strict=True))
+        middle = 0.5 * (1.0 - np.tanh(x[:, 0]) ** 2) * slopes[0].sum(axis=1)
+        return (self.half[:, None] * np.column_stack([middle, series])).ravel()
 
-    def _torques(self, q: Any, qd: Any, qdd: Any) -> Any:
-        def one(q: Any, qd: Any, qdd: Any) -> Any:
-            return rnea(self.tree, q, qd, qdd, self.gravity)
+    def torques(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """tau (N, rows)"""
+        return self._torques(self.chain.at(q, qd, qdd).Y, qdd)
 
-        return jax.vmap(one)(q, qd, qdd)
+    def _torques(self, Y: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        return np.tensordot(self.theta, Y, 1) + self.armature * qdd
 
-    def rows(self, q: Any, qd: Any, qdd: Any) -> Any:
-        """Y over the noise, all rows and joints below each other."""
-        Y = regressor(self.tree, q, qd, qdd, self.gravity) / self.sigma[None, :, None]
-        return Y.reshape(-1, Y.shape[-1])
+    def rows(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """Y over the noise, all joints and rows below each other."""
+        Y = self.chain.at(q, qd, qdd).Y / self.sigma[:, None]
+        return Y.reshape(len(Y), -1).T
 
-    @cached_property
-    def _rows(self) -> Callable[..., Any]:
-        return jax.jit(self.rows)
+    def _space(self) -> tuple[np.ndarray, np.ndarray]:
+        """V: what any motion can tell; and as many of the moments that tell all of it.
 
-    def _space(self) -> np.ndarray:
-        """V: what any motion can tell, from random postures, speeds and accelerations."""
+        From random postures, speeds and accelerations.
+        """
+        from scipy.linalg import qr
+
         random = np.random.default_rng(0)
-        size = len(self.time_s), len(self.half)
-        q = self.middle + self.half * random.uniform(-1.0, 1.0, size)
-        Y = np.asarray(self._rows(q, random.normal(0, 3.0, size), random.normal(0, 10.0, size)))
-        triangle: Any = np.linalg.qr(Y, mode="r")
-        _, s, Vt = np.linalg.svd(triangle)
-        return np.asarray(Vt[: int(np.count_nonzero(s > _ZERO * s.max()))].T)
+        size = len(self.half), 20 * len(self.half)
+        q = self.middle[:, None] + self.half[:, None] * random.uniform(-1.0, 1.0, size)
+        Y = self.rows(q, random.normal(0, 3.0, size), random.normal(0, 10.0, size))
+        _, s, Vt = np.linalg.svd(Y, full_matrices=False)
+        rank = int(np.count_nonzero(s > _ZERO * s.max()))
+        _, order = qr(Y, mode="r", pivoting=True)
+        return Vt[:rank].T, np.sort(order[:rank])
 
-    def used(self, q: Any, qd: Any, torques: Any) -> Any:
-        """Parts of the limits that each joint uses in every row: range, speed, torque."""
-        parts = [
-            jnp.abs(q - self.middle[None]) / self.half[None],
-            jnp.abs(qd) / self.speeds[None],
-            jnp.abs(torques) / self.efforts[None],
-        ]
-        return jnp.concatenate(parts, axis=1)
+    def problem(self, x: np.ndarray) -> tuple[float, np.ndarray, Callable[[np.ndarray], Any]]:
+        """-log det but for a constant, by which part limits are passed, and the way back.
 
-    def problem(self, x: Any) -> tuple[Any, Any]:
-        """-log det, and by which part limits are passed, of every few rows."""
-        q, qd, qdd = self.path(x, self.every)
-        Y = self.rows(q, qd, qdd)
-        tau = self.sigma[None] * (Y @ self.theta).reshape(q.shape)
-        tau = tau + np.asarray(self.tree.armature)[None] * qdd
-        Y = Y @ self.space
-        return -jnp.linalg.slogdet(Y.T @ Y)[1], self.used(q, qd, tau).ravel() - 1.0
+        With the moments' own columns in the place of V, log det is another by a constant only.
+        """
+        waves, few = self.some_waves, self.few_waves
+        q, qd, _ = self.path(x, waves)
+        motion = self.path(x, few)
+        seen = self.chain.at(*motion)
+        Y = (seen.Y[self.base] / self.sigma[:, None]).transpose(1, 0, 2)
+        # A product a joint: of sizes that BLAS does not spread over threads, which would only wait.
+        F = np.matmul(Y, Y.transpose(0, 2, 1)).sum(axis=0)
+        sign, log_det = np.linalg.slogdet(F)
+        parts = (
+            (q - self.middle[:, None]) / self.half[:, None],
+            qd / self.limits.speeds[:, None],
+            self._torques(seen.Y, motion[2]) / self.limits.efforts[:, None],
+        )
+
+        def back(by_excess: np.ndarray) -> np.ndarray:
+            splits = np.split(by_excess, [parts[0].size, 2 * parts[0].size])
+            by_q, by_qd, by_tau = (
+                by.reshape(part.shape) * np.sign(part)
+                for by, part in zip(splits, parts, strict=True)
+            )
+            by_tau = by_tau / self.limits.efforts[:, None]
+            by_Y = np.multiply.outer(self.theta, by_tau)
+            cost = np.matmul(-2.0 * np.linalg.inv(F), Y) / self.sigma[:, None, None]
+            by_Y[self.base] += cost.transpose(1, 0, 2)
+            slopes = seen.slopes(by_Y)
+            slopes = slopes[0], slopes[1], slopes[2] + self.armature * by_tau
+            direct = by_q / self.half[:, None], by_qd / self.limits.speeds[:, None], 0.0 * qd
+            return self._by_coefficients(x, few, slopes) + self._by_coefficients(x, waves, direct)
+
+        excess = np.concatenate([np.abs(part).ravel() for part in parts]) - 1.0
+        return (-log_det if sign > 0 else np.inf), excess, back
+
+    def _thinned(self, rows_a_period: int) -> Motion:
+        """The waves in every few rows, at least so many in a period of the fastest."""
+        every = max(1, len(self.time_s) // (rows_a_period * self.harmonics))
+        q, qd, qdd = (wave[:, ::every] for wave in self.waves)
+        return q, qd, qdd
 
     def best(
         self, count: int, random: np.random.Generator, progress: Progress
@@ -290,71 +170,76 @@ class Excitation:
         """Coefficients of the best of several descents."""
         terms = 1 + len(self.waves[0])
         x = random.normal(0.0, 0.3 / np.sqrt(terms), (count, len(self.half) * terms))
+        slopes, limits = slopes_by_hand(self.problem), len(self.problem(x[0])[1])
         with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
-            ends = minimise(self.problem, x, rounds=_ROUNDS, passes=_PASSES, tell=tell)
-        found = [(self.outlook(*self.kept(*self.path(x))).log_det, x) for x in ends.x]
-        return max(found, key=lambda pair: pair[0])[1], ends.is_complete
+            ends = minimise_by(slopes, limits, x, rounds=_ROUNDS, passes=_PASSES, tell=tell)
+        found = [*ends.x, *ends.last]  # the last ones are a little beyond, and shrink by that
+        dets = [self.outlook(*self.kept(self.path(x, self.waves))).log_det for x in found]
+        return found[int(np.argmax(dets))], ends.is_complete
 
-    def outlook(self, q: Any, qd: Any, qdd: Any) -> MotionOutlook:
+    def outlook(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> MotionOutlook:
         """log det and condition number of a motion."""
-        s = np.linalg.svd(np.asarray(self._rows(q, qd, qdd)) @ self.space, compute_uv=False)
+        s = np.linalg.svd(self.rows(q, qd, qdd) @ self.space, compute_uv=False)
         if s[-1] <= _ZERO * s[0]:
-            return MotionOutlook(-np.inf, np.inf, q)
-        return MotionOutlook(float(2 * np.sum(np.log(s))), float(s[0] / s[-1]), q)
+            return MotionOutlook(-np.inf, np.inf, q.T)
+        return MotionOutlook(float(2 * np.sum(np.log(s))), float(s[0] / s[-1]), q.T)
 
-    def reached(self, q: Any, qd: Any, qdd: Any) -> dict[str, float]:
+    def reached(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> dict[str, float]:
         """The largest part of each kind of limit."""
-        parts = self._most(q, qd, qdd).reshape(3, -1)
-        names = ("range", "speed", "torque")
+        parts = self._used(q, qd, qdd).max(axis=1)
         return {
-            name: float(part.max()) for name, part in zip(names, parts, strict=True) if part.any()
+            name: float(part)
+            for name, part in zip(("range", "speed", "torque"), parts, strict=True)
+            if part
         }
 
-    def _most(self, q: Any, qd: Any, qdd: Any) -> np.ndarray:
-        return np.asarray(self.used(q, qd, self.torques(q, qd, qdd))).max(axis=0)
+    def _used(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """The largest parts of range, speed and torque that each joint uses, (3, N)."""
+        largest = [np.abs(x).max(axis=1) for x in (q - self.middle[:, None], qd)]
+        largest.append(np.abs(self.torques(q, qd, qdd)).max(axis=1))
+        return np.array(largest) / np.array([self.half, self.limits.speeds, self.limits.efforts])
 
-    def kept(self, q: Any, qd: Any, qdd: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def kept(self, motion: Motion) -> Motion:
         """The same motion, smaller about its middle and slower where it passes a limit."""
-        start = q.mean(axis=0)
-        centre = np.clip(start, *self.ranges.T)
+        q, qd, qdd = motion
+        centre = np.clip(q.mean(axis=1), *self.limits.ranges.T)[:, None]
         for _ in range(200):
-            parts = self._most(q, qd, qdd)
-            if parts.max() <= 1.0:
-                return np.asarray(q), np.asarray(qd), np.asarray(qdd)
-            n, factor = len(self.half), max(0.8, 0.999 / float(parts.max()))
+            used = self._used(q, qd, qdd)
+            if used.max() <= 1.0:
+                return q, qd, qdd
+            factor = max(0.8, 0.999 / float(used.max()))
             # A range is left by one joint; a torque by all that move.
-            own = np.where(parts[: 2 * n].reshape(2, n).max(axis=0) > 1.0, factor, 1.0)
-            own = own if parts[2 * n :].max() <= 1.0 else np.full(n, factor)
+            own = np.where((used[:2].max(axis=0) > 1.0) | (used[2].max() > 1.0), factor, 1.0)
+            own = own[:, None]
             q, qd, qdd = centre + own * (q - centre), own * qd, own * qdd
-        worst = int(np.argmax(parts)) % len(self.half)
+        worst = int(np.argmax(used)) % len(self.half)
         raise InputError(
             f"limits: joint {self.tree.joint_names[worst]!r} passes its limits even when it hardly "
             "moves: its torque does not hold the arm up there",
             place=("torque_limits",),
         )
 
-    def others(self) -> dict[str, tuple[Any, Any, Any]]:
+    def others(self) -> dict[str, Motion]:
         """A step there and back, and a chirp, of all joints alike; both begin and end at rest."""
-        last = self.time_s[-1]
-        part = self.time_s / last
+        part = self.time_s / self.time_s[-1]
         there = np.where(part < 0.5, 2 * part, 2 - 2 * part)
         there = there**3 * (10 + there * (6 * there - 15)) - 0.5
         window = np.minimum(1.0, np.minimum(part, 1 - part) * 10)
         window = window**3 * (10 + window * (6 * window - 15))
-        chirp = window * np.sin(2 * np.pi * (part + 0.5 * (len(self.waves[0]) / 2) * part**2))
+        chirp = window * np.sin(2 * np.pi * (part + 0.5 * (self.harmonics - 1) * part**2))
         found = {}
         for name, wave in (("step", 1.8 * there), ("chirp", 0.9 * chirp)):
-            q = self.middle + np.outer(wave, self.half)
-            qd = np.gradient(q, self.time_s, axis=0, edge_order=2)
-            found[name] = (q, qd, np.gradient(qd, self.time_s, axis=0, edge_order=2))
+            q = self.middle[:, None] + np.outer(self.half, wave)
+            qd = np.gradient(q, self.time_s, axis=1, edge_order=2)
+            found[name] = (q, qd, np.gradient(qd, self.time_s, axis=1, edge_order=2))
         return found
 
 
-def rest_to_rest(time: np.ndarray, duration: float, harmonics: int) -> Any:
+def rest_to_rest(time: np.ndarray, harmonics: int) -> Motion:
     """Waves, their first and second derivatives (functions, rows), with q̇ = q̈ = 0 at both ends."""
     from scipy.linalg import null_space
 
-    w = 2 * np.pi * np.arange(1, harmonics + 1) / duration
+    w = 2 * np.pi * np.arange(1, harmonics + 1) / time[-1]
     angles = np.outer(w, time)
     sin, cos = np.sin(angles), np.cos(angles)
     q = np.concatenate([sin, cos])
@@ -362,4 +247,4 @@ def rest_to_rest(time: np.ndarray, duration: float, harmonics: int) -> Any:
     qdd = np.concatenate([-(w**2)[:, None] * sin, -(w**2)[:, None] * cos])
     at_rest = np.array([np.append(w, 0 * w), np.append(0 * w, w**2)])
     free = null_space(at_rest / np.abs(at_rest).max(axis=1, keepdims=True))
-    return [free.T @ part for part in (q, qd, qdd)]
+    return free.T @ q, free.T @ qd, free.T @ qdd

@@ -44,6 +44,8 @@ class Ends:
     """f, (starts,); infinite where it never was finite."""
     excess: np.ndarray
     """The largest c, (starts,); below 0 where all limits are kept with room."""
+    last: np.ndarray
+    """Where each descent stood in the end, (starts, n): further down, perhaps beyond a limit."""
     rounds: int
     """Batches that were evaluated."""
     is_complete: bool
@@ -126,7 +128,27 @@ def minimise_by(
                 break
     except KeyboardInterrupt:
         is_complete = False
-    return Ends(found.x, found.cost, found.excess, done, is_complete)
+    return Ends(found.x, found.cost, found.excess, x, done, is_complete)
+
+
+ByHand = Callable[[np.ndarray], tuple[float, np.ndarray, Callable[[np.ndarray], np.ndarray]]]
+"""x (n,) to f, c (m,) and a function of c̄ (m,), which gives the slope of f + c̄ · c."""
+
+
+def slopes_by_hand(problem: ByHand) -> Slopes:
+    """Of a problem of NumPy that has its own slopes; one start after another."""
+
+    def slopes(x: np.ndarray, multipliers: np.ndarray, weight: np.ndarray) -> Any:
+        found = []
+        for x_s, m, rho in zip(x, multipliers, weight, strict=True):
+            cost, excess, back = problem(x_s)
+            pressed = np.maximum(excess + m / rho, 0.0)
+            value = cost + 0.5 * rho * np.sum(pressed**2)
+            slope = back(rho * pressed) if np.isfinite(value) else np.full_like(x_s, np.nan)
+            found.append((value, slope, cost, excess))
+        return tuple(map(np.array, zip(*found, strict=True)))
+
+    return slopes
 
 
 class _Found:

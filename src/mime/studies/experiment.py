@@ -201,10 +201,19 @@ class Experiment:
                 parameters[f"{node}.{field}"] = column
             elif road == "seed":
                 initial.setdefault(node, {})["key"] = _keys(name, column)
+            elif road == "initial":
+                initial.setdefault(node, {})[field] = column
             else:
-                side = initial if road == "initial" else inputs
-                side.setdefault(node, {})[field] = column
+                inputs.setdefault(node, {})[field] = self._of_members(column)
         return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def _of_members(self, column: Any) -> Any:
+        """An input's constants so that `run_batch` takes them for members, not for times: one of a
+        single member is a number, and as many as there are steps are written for each step.
+        """
+        if not np.ndim(column) or len(column) not in (1, self.steps):
+            return column
+        return column[0] if len(column) == 1 else np.repeat(column[:, None], self.steps, axis=1)
 
     def print(self) -> str:
         """A digest of all that decides a member's result, but what varies."""

@@ -164,9 +164,14 @@ class StudyOptimum:
         return [f"    {line}" for line in cut(_aligned(rows), more=": .front")]
 
 
-def closest(aim: Aim, study: Study, figures: Mapping[str, np.ndarray], failed: int) -> str:
-    """In words: that no member is feasible, and which one comes nearest."""
-    member = aim.nearest(figures)
+def closest(
+    aim: Aim, study: Study, figures: Mapping[str, np.ndarray], allowed: np.ndarray, failed: int
+) -> str:
+    """In words: that no member is feasible, and which one comes nearest.
+
+    allowed    (member,): which of them keep the constraints between parameters
+    """
+    member = aim.nearest(figures, allowed)
     if member is None:
         missing = [name for name in aim.figures if not np.isfinite(figures[name]).any()]
         named = f": {', '.join(map(repr, missing))} exists in none" if missing else ""
@@ -181,6 +186,8 @@ def closest(aim: Aim, study: Study, figures: Mapping[str, np.ndarray], failed: i
         for limit in aim.limits
         if limit.slack(figures[limit.figure][member]) < 0
     ]
+    if not allowed[member]:
+        broken.append("parameters that `constraints` of the study leave out")
     return (
         f"no member of {study.size:,} keeps all limits. The nearest, member {member} ({own}), has "
         f"{'; '.join(broken)}. Loosen a limit, widen a range, or raise the budget"

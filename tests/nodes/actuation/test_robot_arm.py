@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from compiling import QUICK
 from mime import GraphManager, InputError, LimitWarning, ParameterError
@@ -64,6 +65,7 @@ def test_the_fields_inputs_and_fluxes_are_those_of_mime_node_102(planar):
     assert not any(np.any(entry.default_value()) for entry in spec.values())
     assert {name: flux.shape for name, flux in node.boundary_flux_spec().items()} == {
         "end_effector_pose_world": (7,),
+        "end_effector_twist_world": (6,),
         "link_poses_world": (3, 7),
         "joint_angles": (3,),
         "joint_velocities": (3,),
@@ -90,6 +92,28 @@ def test_a_step_is_semi_implicit_euler_of_the_forward_dynamics(desktop):
     # The solve loses the condition of M (about 1e4) in eps.
     np.testing.assert_allclose(after["joint_velocities"], qd + DT * qdd, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(after["joint_angles"], q + DT * (qd + DT * qdd), rtol=1e-12)
+
+
+def test_the_twist_of_the_tool_is_the_rate_of_its_pose(desktop):
+    turned = np.array([0.3, -0.2, 0.5, 0.8, 0.0, 0.6, 0.0])  # the base is rolled
+    offset = np.array([0.02, -0.01, 0.05, 1.0, 0.0, 0.0, 0.0])
+    node = arm(desktop, base_pose_world=turned, end_effector_offset_in_link=offset)
+    rng = np.random.default_rng(1)
+    q, qd = rng.uniform(-0.5, 0.5, 6), rng.normal(size=6)
+
+    def pose(q):
+        fluxes = node.compute_boundary_fluxes(state(q), {}, DT)
+        return np.asarray(fluxes["end_effector_pose_world"])
+
+    h = 1e-6
+    before, after = pose(q - h * qd), pose(q + h * qd)
+    turn = (
+        Rotation.from_quat(np.roll(after[3:], -1))
+        * Rotation.from_quat(np.roll(before[3:], -1)).inv()
+    )
+    rate = np.concatenate([after[:3] - before[:3], turn.as_rotvec()]) / (2 * h)
+    twist = node.compute_boundary_fluxes(state(q, qd), {}, DT)["end_effector_twist_world"]
+    np.testing.assert_allclose(twist, rate, rtol=0, atol=1e-9)  # h² and 1e-16 / h
 
 
 def test_implicit_friction_is_stable_where_explicit_friction_is_not(planar):
@@ -167,9 +191,14 @@ def test_a_wrench_at_the_tool_is_the_same_as_one_moved_to_the_link(desktop):
     com = np.asarray(fluxes["link_poses_world"][-1, :3])
     moved = np.zeros((6, 6))
     moved[5] = [*force, *(moment + np.cross(tip - com, force))]
-    update = jax.jit(lambda inputs: node.update(state(q), inputs, DT), compiler_options=QUICK)
-    at_tool = update({"end_effector_wrench_world": np.array([*force, *moment])})
-    at_link = update({"external_wrenches_per_link": moved})
+    update = jax.jit(
+        lambda tool, links: node.update(
+            state(q), {"end_effector_wrench_world": tool, "external_wrenches_per_link": links}, DT
+        ),
+        compiler_options=QUICK,
+    )
+    at_tool = update(np.array([*force, *moment]), np.zeros((6, 6)))
+    at_link = update(np.zeros(6), moved)
     np.testing.assert_allclose(
         at_tool["joint_velocities"], at_link["joint_velocities"], rtol=1e-10, atol=1e-13
     )

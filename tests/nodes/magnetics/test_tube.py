@@ -224,7 +224,7 @@ def test_bad_tubes_are_refused_by_name(wall, words):
 
 def test_a_helix_wider_than_its_tube_is_refused():
     wide = BALL | {"helix_radius_m": 2e-3, "filament_radius_m": 1e-4, "pitch_m": 2e-3}
-    with pytest.raises(ParameterError, match="too narrow: the helix has a radius of 0.0021 m"):
+    with pytest.raises(ParameterError, match=r"too narrow: the helix has a radius of 0\.0021 m"):
         HelicalSwimmerNode("ball", 1e-3, **wide, tube=Tube(radius_m=2e-3))
 
 

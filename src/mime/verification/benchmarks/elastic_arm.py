@@ -13,7 +13,7 @@ import numpy as np
 from mime.control.kinematics import KinematicTree, parse_urdf
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Convergence, Measurement, benchmark, largest, scaled
-from mime.verification.benchmarks.robot_arm import FREE, planar, planes
+from mime.verification.benchmarks.robot_arm import FREE, planar, plane
 from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
 
@@ -204,8 +204,8 @@ def energy(
     def error(node, dt, every):
         states = rollout(node, {}, samples, every=every, dt=dt, start=start)
         q, qd, x, xd = (states[name] for name in node.state_spec())
-        truth = planes(q, qd)
-        links = 0.5 * np.einsum("ti,tij,tj->t", qd, truth.M, qd) + np.asarray(truth.V)
+        truth = plane(q, qd)
+        links = 0.5 * np.einsum("ti,tij,tj->t", qd, truth.M, qd) + truth.V
         E = links + 0.5 * np.sum(J * (qd - xd) ** 2 + k * x**2, axis=1)
         return largest(E - E[0]) / float(np.ptp(truth.V))
 

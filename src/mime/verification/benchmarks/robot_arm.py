@@ -47,27 +47,25 @@ class Plane(NamedTuple):
 def plane(q: Any, qd: Any) -> Plane:
     """M q̈ + c + g = tau by d'Alembert's principle on the centres of mass, c_i = Σ l_ij e_j.
 
-    e_j points along bar j, at the absolute angle a_j = q_1 + ... + q_j; n_j across it.
+    e_j points along bar j, at the absolute angle a_j = q_1 + ... + q_j; n_j across it. Of angles
+    (..., 3): NumPy's give NumPy's results, and nothing is compiled for them.
     """
-    tree = planar()
+    tree, xp = planar(), q.__array_namespace__()
     m, I = tree.masses, tree.inertias[:, 1, 1]
     S = np.tril(np.ones((3, 3)))
     l = np.tril(np.tile(LENGTHS, (3, 1)), -1) + np.diag(tree.coms[:, 0])
-    a, w = S @ q, S @ qd
-    e = jnp.stack([jnp.cos(a), jnp.sin(a)], axis=1)
-    n = jnp.stack([-jnp.sin(a), jnp.cos(a)], axis=1)
-    J = jnp.einsum("ij,jx,jk->ixk", l, n, S)
+    a, w = q @ S.T, qd @ S.T
+    e = xp.stack([xp.cos(a), xp.sin(a)], axis=-1)
+    n = xp.stack([-xp.sin(a), xp.cos(a)], axis=-1)
+    J = xp.einsum("ij,...jx,jk->...ixk", l, n, S)
     return Plane(
         centres=l @ e,
         tip=LENGTHS @ e,
-        M=jnp.einsum("i,ixk,ixm->km", m, J, J) + S.T @ np.diag(I) @ S,
-        c=-jnp.einsum("i,ixk,ij,jx,j->k", m, J, l, e, w**2),
-        g=G * m @ J[:, 1],
-        V=G * m @ (l @ e)[:, 1],
+        M=xp.einsum("i,...ixk,...ixm->...km", m, J, J) + S.T @ np.diag(I) @ S,
+        c=-xp.einsum("i,...ixk,ij,...jx,...j->...k", m, J, l, e, w**2),
+        g=G * m @ J[..., 1, :],
+        V=(G * (l @ e)[..., 1]) @ m,
     )
-
-
-planes = jax.jit(jax.vmap(plane))
 
 
 def angles(count: int) -> np.ndarray:
@@ -106,10 +104,10 @@ def forward_kinematics(Arm, *, setup=SETUP, tool_offset_m=0.2, configurations=50
     """
     tool = (tool_offset_m, 0, 0, 1, 0, 0, 0)
     node = Arm("arm", 1e-3, planar(), "link_3", end_effector_offset_in_link=tool)
-    q = jnp.asarray(angles(configurations))
-    fluxes, truth = _fluxes(node, q), planes(q, jnp.zeros_like(q))
+    q = angles(configurations)
+    fluxes, truth = _fluxes(node, q), plane(q, np.zeros_like(q))
     pose = np.asarray(fluxes["end_effector_pose_world"])
-    half = np.asarray(q).sum(axis=1) / 2
+    half = q.sum(axis=1) / 2
     turn = np.stack([np.cos(half), 0 * half, -np.sin(half), 0 * half], axis=1)
     turn *= np.sign(np.sum(turn * pose[:, 3:], axis=1, keepdims=True))  # q and -q are one turn
     centres = np.asarray(fluxes["link_poses_world"])[:, :, [0, 2]]
@@ -164,9 +162,9 @@ def mass_matrix_of_the_plane(mass_matrix, *, setup=SETUP, configurations=200):
     Covers: the composite-rigid-body algorithm in the plane
     Excludes: rotor inertias (MIME-VER-160); other robots (against Pinocchio, in the tests)
     """
-    q = jnp.asarray(angles(configurations))
+    q = angles(configurations)
     M = np.asarray(quick_jit(jax.vmap(lambda q: jnp.asarray(mass_matrix(planar(), q))))(q))
-    truth = np.asarray(planes(q, jnp.zeros_like(q)).M)
+    truth = plane(q, np.zeros_like(q)).M
     yield Measurement(
         "error over (0.01 kg·m² + the entry)",
         largest((M - truth) / (0.01 + np.abs(truth))),
@@ -210,12 +208,12 @@ def released(forward_dynamics, *, setup=SETUP, states=200, deviation_of_velociti
     Covers: mass matrix, Coriolis, centrifugal and gravity torques; the solution by LᵀDL
     Excludes: external wrenches and other robots (against Pinocchio, in the tests)
     """
-    tree, q, rng = planar(), jnp.asarray(angles(states)), np.random.default_rng(122)
-    qd = jnp.asarray(rng.normal(scale=deviation_of_velocities_rad_per_s, size=(states, 3)))
+    tree, q, rng = planar(), angles(states), np.random.default_rng(122)
+    qd = rng.normal(scale=deviation_of_velocities_rad_per_s, size=(states, 3))
     fall = quick_jit(
         jax.vmap(lambda q, qd: forward_dynamics(tree, q, qd, jnp.zeros(3), jnp.asarray(GRAVITY)))
     )
-    M, c, g = (np.asarray(part) for part in planes(q, qd)[2:5])
+    _, _, M, c, g, _ = plane(q, qd)
     truth = np.linalg.solve(M, -(c + g)[..., None])[..., 0]
     yield Measurement(
         "error over max(1 rad/s², the acceleration)",

@@ -16,7 +16,7 @@ from mime.verification.benchmark import (
     replaced,
     scaled,
 )
-from mime.verification.benchmarks.robot_arm import FREE, GRAVITY, SETUP, planar, plane, planes
+from mime.verification.benchmarks.robot_arm import FREE, GRAVITY, SETUP, planar, plane
 from mime.verification.convergence import order_error
 from mime.verification.programs import rollout, varying
 
@@ -151,8 +151,8 @@ def energy(
         states = rollout(node, {}, samples, every=every, dt=dt, start=start)
         q = np.concatenate([[start_rad], states["joint_angles"]])
         qd = np.concatenate([np.zeros((1, 3)), states["joint_velocities"]])
-        truth = planes(q, qd)
-        E = 0.5 * np.einsum("ti,tij,tj->t", qd, truth.M, qd) + np.asarray(truth.V)
+        truth = plane(q, qd)
+        E = 0.5 * np.einsum("ti,tij,tj->t", qd, truth.M, qd) + truth.V
         return (E - E[0]) / abs(E[0])
 
     error = relative_error(steps // 100, timestep_s, every=100)

@@ -9,7 +9,7 @@ import numpy as np
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.nodes.actuation.robot_arm.stops import stopped
 from mime.verification.benchmark import Measurement, benchmark, largest
-from mime.verification.benchmarks.robot_arm import SETUP, planar, planes
+from mime.verification.benchmarks.robot_arm import SETUP, planar, plane
 from mime.verification.programs import quick_jit
 
 LIMITS = np.array([[-1.0, 0.9], [-0.8, 0.7], [-0.6, 1.1]])
@@ -44,7 +44,7 @@ def _states(count: int, elastic: int) -> tuple[dict[str, Any], np.ndarray]:
     if elastic:
         state["joint_deflections"] = 0.1 * rng.normal(size=(count, elastic))
         state["joint_deflection_velocities"] = rng.normal(size=(count, elastic))
-    return {name: jnp.asarray(x) for name, x in state.items()}, side
+    return state, side
 
 
 def _energies(node: RobotArmNode, state: dict[str, Any], M: np.ndarray) -> np.ndarray:
@@ -93,7 +93,7 @@ def blows(
             node = Arm("arm", 1e-3, planar(), "link_3", **options)
             before, side = _states(states, len(node.elastic_joints))
             after = quick_jit(jax.vmap(lambda state, node=node: stopped(node, state)))(before)
-            M = np.asarray(planes(before["joint_angles"], before["joint_velocities"]).M)
+            M = plane(before["joint_angles"], before["joint_velocities"]).M
             energies = _energies(node, before, M)
             rise = (_energies(node, after, M) - energies) / energies
             yield Measurement(

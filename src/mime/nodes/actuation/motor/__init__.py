@@ -4,6 +4,7 @@ from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet, DatasheetWarning
 from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
+from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits
 from mime.nodes.actuation.motor.linear import StateSpace, TransferFunction
 from mime.nodes.actuation.motor.magnetics import Cogging, Saturation
@@ -18,6 +19,7 @@ __all__ = [
     "Datasheet",
     "DatasheetWarning",
     "Gear",
+    "Imbalance",
     "Limits",
     "MotorMeta",
     "MotorNode",

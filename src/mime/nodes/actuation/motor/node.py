@@ -12,19 +12,11 @@ from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.parameters import known
-from mime.core.pose import (
-    IDENTITY_POSE,
-    Pose,
-    Quat,
-    Vec3,
-    compose,
-    quat_from_axis_angle,
-    quat_rotate,
-)
+from mime.core.pose import IDENTITY_POSE, Pose, Quat, Vec3, compose, quat_from_axis_angle
 from mime.core.pose import Scalar as Angle
 from mime.core.problem import ParameterError
 from mime.core.spec import Input, Output
-from mime.nodes.actuation.motor import linear, rotor
+from mime.nodes.actuation.motor import carried, linear, rotor
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drawing import motor_drawing
 from mime.nodes.actuation.motor.drive import (
@@ -38,6 +30,9 @@ from mime.nodes.actuation.motor.drive import (
 from mime.nodes.actuation.motor.parameters import MOTOR_META, MotorMeta, MotorParameters
 from mime.nodes.actuation.motor.stability import largest_stable_timestep, stability_warnings
 
+_TWIST, _ACCELERATION = "parent_twist_world", "parent_acceleration_world"
+_SEEN = "parent_twist_seen"
+
 
 class MotorNode(MotorParameters):
     """DC brushed motor, commanded by torque, voltage or velocity.
@@ -48,7 +43,8 @@ class MotorNode(MotorParameters):
         P_rotor_world = P_parent_world + R(axis, theta) + P_tool_rotor
 
     Angle, speed and current are the rotor's. With a gear, load and pose are the output shaft's.
-    With `shaft="driven"` the mechanism turns the rotor, see `rotor`.
+    With `shaft="driven"` the mechanism turns the rotor, see `rotor`. With `reaction="full"` its
+    parent moves, and feels the gyroscopic moment, an imbalance and the tool too, see `carried`.
     """
 
     is_sampled: ClassVar[bool | None] = False
@@ -67,6 +63,11 @@ class MotorNode(MotorParameters):
             spec["load_torque"] = Input(
                 (), "N·m", 0.0, "additive", "external torque on the (output) shaft"
             )
+        if self.reaction == "full":
+            words = "[v; w] of the mount in world axes"
+            spec["parent_twist_world"] = Input((6,), "m/s, rad/s", 0.0, "replacive", words)
+            words = "[F; M] on the tool in world axes, at the origin of rotor_pose_world"
+            spec["tool_wrench_world"] = Input((6,), "N, N·m", 0.0, "additive", words)
         return spec
 
     def boundary_flux_spec(self) -> dict[str, Output]:
@@ -102,6 +103,11 @@ class MotorNode(MotorParameters):
         }
         if self.winding is not None:
             spec["winding_temperature"] = Output((), "°C", "winding temperature")
+        if self.reaction == "full":
+            spec[_TWIST] = Output((6,), "m/s, rad/s", "[v; w] of the mount at the last step")
+            spec[_SEEN] = Output((), "", "1 from the first step on: before, no twist is known")
+        if self.imbalance is not None:
+            spec[_ACCELERATION] = Output((6,), "m/s², rad/s²", "of the mount over the last step")
         return spec
 
     def initial_state(self) -> State:
@@ -111,12 +117,22 @@ class MotorNode(MotorParameters):
         return state
 
     def state_fields(self) -> list[str]:
-        return [name for name in self.state_spec() if name != "velocity_integral_error"]
+        inside = ("velocity_integral_error", _TWIST, _SEEN, _ACCELERATION)
+        return [name for name in self.state_spec() if name not in inside]
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """One step: current (with w_n), speed (with i_{n+1}), angle (with w_{n+1})."""
         u = _like(state["angle"], boundary_inputs)
         mode = mode_of(self, u)
+        of_parent = {}
+        if self.reaction == "full":
+            twist = u["parent_twist_world"]
+            acceleration = state[_SEEN] * (twist - state[_TWIST]) / dt
+            theta, w = state["angle"], state["angular_velocity"]
+            u["load_torque"] = carried.load_torque(self, theta, w, u, acceleration)
+            seen = jnp.ones_like(state[_SEEN])
+            of_parent = {_TWIST: twist, _SEEN: seen, _ACCELERATION: acceleration}
+            of_parent = {name: of_parent[name] for name in of_parent if name in state}
         if self.shaft == "driven":
             new = rotor.driven_step(self, state, u, mode, dt)
         else:
@@ -126,7 +142,7 @@ class MotorNode(MotorParameters):
             i = self._current({**state, **new}, u, mode)
             T = state["winding_temperature"]
             new["winding_temperature"] = self.winding.next_temperature(self.r_ohm, T, i, dt)
-        return new
+        return new | of_parent
 
     def _semi_implicit(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
         """Semi-implicit Euler: R i and b w are implicit, all else is taken as it stands."""
@@ -174,7 +190,7 @@ class MotorNode(MotorParameters):
         tau = self._motor_torque(state, u, mode_of(self, u))
         if self.shaft == "free":
             reaction = self._reaction_torque(theta, w, tau, u["load_torque"])
-            moment = reaction * _axis_in_world(pose, axis)
+            wrench = self._reaction_wrench(state, u, tau, reaction)
         fluxes = {
             "rotor_angle": theta,
             "rotor_angular_velocity": w,
@@ -184,10 +200,7 @@ class MotorNode(MotorParameters):
             "motor_torque": tau,
         }
         if self.shaft == "free":
-            fluxes |= {
-                "reaction_torque": reaction,
-                "reaction_wrench_world": jnp.concatenate([jnp.zeros_like(moment), moment]),
-            }
+            fluxes |= {"reaction_torque": reaction, "reaction_wrench_world": wrench}
         else:
             fluxes["shaft_torque"] = rotor.shaft_torque(self, theta, w, tau)
         if N is not None:
@@ -220,6 +233,20 @@ class MotorNode(MotorParameters):
         if self.gear is not None and self.gear.output_inertia_kg_m2 is not None:
             momentum = momentum + self.gear.output_inertia_kg_m2 / self.gear.ratio
         return load - momentum * rotor.acceleration(self, w, tau, load)
+
+    def _reaction_wrench(self, state: State, u: dict[str, Any], tau: Any, reaction: Any) -> Array:
+        """[F; M] on the parent at the mount."""
+        if self.reaction == "axial":
+            axis = carried.axis_in_world(u["parent_pose_world"], self.axis_in_parent_frame)
+            return jnp.concatenate([jnp.zeros_like(axis), reaction * axis])
+        theta, w = state["angle"], state["angular_velocity"]
+        acceleration, w_dot = state.get(_ACCELERATION), 0.0
+        if acceleration is not None:
+            load = carried.load_torque(self, theta, w, u, acceleration)
+            if self.cogging is not None:
+                load = load + self.cogging.torque(theta)
+            w_dot = rotor.acceleration(self, w, tau, load)
+        return carried.reaction_wrench(self, theta, w, w_dot, reaction, u, acceleration)
 
     def reflected_inertia(self) -> Any:
         """N² J + Jo, the motor's inertia at the (output) shaft: what a driven mechanism carries."""
@@ -261,7 +288,11 @@ class MotorNode(MotorParameters):
 
     def effective_meta(self) -> MotorMeta:
         """`meta` with the effects that this motor was given."""
-        return dataclasses.replace(self.meta, has_cogging=self.cogging is not None)
+        return dataclasses.replace(
+            self.meta,
+            has_cogging=self.cogging is not None,
+            has_imbalance_vibration=self.imbalance is not None,
+        )
 
     @classmethod
     def from_datasheet(
@@ -297,11 +328,6 @@ def compose_pose(parent_pose: Pose, axis: Vec3, angle: Angle, tool_pose: Pose) -
     quaternion = _quat_from_axis_angle(axis, angle)
     pose_parent_rotor = jnp.concatenate([jnp.zeros(3, quaternion.dtype), quaternion])
     return compose(parent_pose, compose(pose_parent_rotor, tool_pose))
-
-
-def _axis_in_world(parent_pose: Pose, axis: Float[Array, "3"]) -> Float[Array, "3"]:
-    """The spin axis as a unit vector in world axes: R(q_parent) axis / |axis|."""
-    return quat_rotate(_quaternion(parent_pose), axis / jnp.sqrt(jnp.sum(axis * axis)))
 
 
 def _quaternion(pose: Any) -> Any:

@@ -15,6 +15,7 @@ from mime.core.problem import Problem
 from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange, effect, option, parameter
 from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
+from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits
 from mime.nodes.actuation.motor.magnetics import Cogging, Saturation
 from mime.nodes.actuation.motor.thermal import Winding
@@ -40,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.1.0",
+    version="2.2.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -56,6 +57,14 @@ MOTOR_META = MotorMeta(
         r"+ K_i \int (\omega_\text{des} - \omega) \, dt \quad \text{(velocity mode)}",
         r"\tau_s = e N (\tau_\text{motor} - b N \omega_s + \tau_\text{cog}), \quad "
         r"\omega = N \omega_s \quad \text{(driven shaft)}",
+        r"J(\dot\omega + \hat e\cdot\dot{\boldsymbol\omega}_p) = \tau - b\omega + \hat e\cdot"
+        r"(\mathbf M_\text{tool} - \mathbf M_\text{imb}), \quad \mathbf M_p = "
+        r"\mathbf M_\text{tool} - J(\omega + \hat e\cdot\boldsymbol\omega_p)\,"
+        r"\boldsymbol\omega_p\times\hat e - \mathbf M_\text{imb} \perp \hat e "
+        r"\quad \text{(reaction 'full')}",
+        r"\mathbf F_\text{imb} = \dot{\mathbf w}\times\mathbf s + \mathbf w\times(\mathbf w\times"
+        r"\mathbf s), \quad \mathbf M_\text{imb} = D\dot{\mathbf w} + \mathbf w\times D\mathbf w + "
+        r"\mathbf s\times(\mathbf a - \mathbf g)",
         r"P_\text{rotor}^\text{world} = P_\text{parent}^\text{world} \oplus R(\hat e, \theta) "
         r"\oplus P_\text{tool}^\text{rotor}",
     ),
@@ -70,7 +79,11 @@ MOTOR_META = MotorMeta(
         r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss})",
     ),
     assumptions=(
-        "One rotational degree of freedom, a rigid tool, a constant inertia: no imbalance.",
+        "One rotational degree of freedom, a rigid tool, a constant inertia; balanced unless "
+        "`imbalance` is given.",
+        "With reaction 'axial' the parent stands still, or turns so slowly that its motion is not "
+        "felt. With 'full' the rotor's mass and its inertia across the axis are in the parent's "
+        "own model (`RotorStage.payload`).",
         "Viscous bearing friction b w; dry friction only where `friction` is given.",
         "DC brushed armature: V = R i + L di/dt + ke w.",
         "kt = ke in SI units; a ke that differs by more than 1 % is refused unless allowed.",
@@ -93,6 +106,9 @@ MOTOR_META = MotorMeta(
         "bound, and the node warns. integrator='exact' has no such limit.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
+        "With reaction 'full' the mount's acceleration is that over the step, and its first step "
+        "knows none; fed back along a delayed edge, gyroscopic moment and imbalance are of first "
+        "order in the step.",
         "A gear has no backlash and no elasticity, and the same efficiency in both directions.",
         "With a driven shaft the back-EMF, the damping and the gear's losses act on the mechanism "
         "explicitly, unless both are in a coupling group; the reaction on the parent is the "
@@ -119,6 +135,7 @@ MOTOR_META = MotorMeta(
         ("2.0.0", "2026-11-16", "Effects are values: `gear=Gear(ratio=20.0)`."),
         ("2.0.1", "2026-11-16", "`largest_stable_timestep`, a warning beyond it; ranges as run."),
         ("2.1.0", "2026-11-16", "`rated_current_a`, a monitor of the current."),
+        ("2.2.0", "2026-11-18", "`reaction='full'`: gyroscopic moment, imbalance, tool wrench."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -144,6 +161,9 @@ MOTOR_META = MotorMeta(
         Mapped("e^{A dt}", "mime.control.linear_flow.flow", "2x2, closed form"),
         Mapped("driven shaft", f"{_MODULE}.rotor.driven_step"),
         Mapped("tau_s", f"{_MODULE}.rotor.shaft_torque"),
+        Mapped("M_p, F_p", f"{_MODULE}.carried.reaction_wrench", "reaction 'full'"),
+        Mapped("J (dw/dt + e . dw_p/dt)", f"{_MODULE}.carried.load_torque", "as a load"),
+        Mapped("F_imb, M_imb", f"{_MODULE}.imbalance.Imbalance.wrench"),
         Mapped("gear: e N tau", f"{_MODULE}.gear.Gear.torque_on_output"),
         Mapped("friction: tau_f(w)", f"{_MODULE}.friction.Stribeck.torque", "implicit, sticks"),
         Mapped("cogging: A sin(n theta + phase)", f"{_MODULE}.magnetics.Cogging.torque"),
@@ -186,6 +206,9 @@ class MotorParameters(Node):
     shaft: str = option(default="free", choices=("free", "driven"))
     """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
     inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
+    reaction: str = option(default="axial", choices=("axial", "full"))
+    """What the parent feels. `"axial"`: the torque about the axis. `"full"`: the gyroscopic moment,
+    an imbalance and the wrench on the tool too, of a rotor that knows its parent's twist."""
 
     gear: Gear | None = effect(Gear, doc="between the rotor and the output shaft")
     friction: Coulomb | Stribeck | None = effect(Coulomb, Stribeck, doc="dry friction of the rotor")
@@ -193,6 +216,7 @@ class MotorParameters(Node):
     saturation: Saturation | None = effect(Saturation, doc="of the torque constant, by the current")
     winding: Winding | None = effect(Winding, doc="temperature of the winding, and R(T)")
     limits: Limits | None = effect(Limits, doc="what the drive and its supply can give")
+    imbalance: Imbalance | None = effect(Imbalance, doc="mass off the axis, with reaction 'full'")
 
     allow_ke_kt_mismatch: bool = option(default=False)
     """Accept a ke that differs from kt by more than 1 %, which creates or destroys energy."""
@@ -262,8 +286,27 @@ class MotorParameters(Node):
                 f"integrates the speed), got {type(self.friction).__name__}",
                 "Give the mechanism that friction, gear.ratio times as large at the output shaft",
             )
+        if self.imbalance is not None:
+            if self.reaction != "full":
+                hint = "Set reaction to 'full' and wire parent_twist_world"
+                yield Problem(("imbalance",), "must be None with reaction 'axial'", hint)
+            about = self.imbalance.problems_about(axis)
+            yield from (problem.inside("imbalance") for problem in about)
+        if self.reaction == "full":
+            yield from self._not_carried()
         if self.integrator == "exact" and self.shaft == "free":
             yield from self._not_linear()
+
+    def _not_carried(self) -> Iterator[Problem]:
+        """What ties the rotor's inertia to its parent: that must not be fed back along an edge."""
+        hint = "Make the rotor a joint of the arm's tree, and this motor's shaft 'driven'"
+        if self.shaft == "driven":
+            hint = "Leave reaction out: the mechanism has the rotor's mass and pushes its parent"
+            yield Problem(("reaction",), "must be 'axial' with shaft 'driven'", hint)
+        for name in ("gear", "friction"):
+            if getattr(self, name) is not None:
+                words = "must be None with reaction 'full': it ties the rotor to its parent"
+                yield Problem((name,), words, hint)
 
     def _not_linear(self) -> Iterator[Problem]:
         mode = self.command_mode

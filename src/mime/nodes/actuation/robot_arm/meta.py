@@ -7,7 +7,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.5.0",
+    version="1.6.0",
     stability="experimental",
     summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, "
     "driven by joint torques.",
@@ -91,6 +91,7 @@ ROBOT_ARM_META = NodeMeta(
             "<inertial> is pushed at its own origin.",
         ),
         ("1.5.0", "2026-11-17", "A base that floats."),
+        ("1.6.0", "2026-11-18", "`end_effector_twist_world`."),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
     "of the tool that it carries.",
@@ -123,6 +124,7 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("P, L, c, Q", f"{_NODE}.floating.step", "base='floating': six joints and momentum"),
         Mapped("P, L", f"{_KINEMATICS}.momentum.whole_body", "all links as one body"),
         Mapped("link poses", f"{_KINEMATICS}.fk.link_world_poses", "<inertial> origins"),
+        Mapped("[v; w] of the tool", f"{_KINEMATICS}.fk.frame_jacobian_at", "times q̇"),
         Mapped("base ⊕ link ⊕ tool", f"{_NODE}.RobotArmNode.compute_boundary_fluxes"),
     ),
 )

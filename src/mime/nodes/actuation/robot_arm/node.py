@@ -9,10 +9,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from mime._text import quoted
-from mime.control.base_frame import to_base
+from mime.control.base_frame import from_base, to_base
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
     forward_dynamics,
+    frame_jacobian_at,
     frame_pose,
     gravity_vector,
     link_world_poses,
@@ -87,6 +88,7 @@ class RobotArmNode(RobotArmParameters):
         n, e = self.tree.num_joints, len(self.elastic_joints)
         spec = {
             "end_effector_pose_world": Output((7,), "m", "tool tip [x y z qw qx qy qz]"),
+            "end_effector_twist_world": Output((6,), "m/s, rad/s", "[v; w] of the tool tip"),
             "link_poses_world": Output(
                 (self.tree.num_links, 7), "m", "<inertial> origin of each link"
             ),
@@ -325,6 +327,7 @@ class RobotArmNode(RobotArmParameters):
             tau = tau + forces.wrench_to_joint_torques(self.tree, q, wrenches)
         return fluxes | {
             "end_effector_pose_world": tip,
+            "end_effector_twist_world": self._tip_twist(q, qd),
             "link_poses_world": jax.vmap(self._in_world)(link_world_poses(self.tree, q)),
             "joint_angles": q,
             "joint_velocities": qd,
@@ -336,6 +339,13 @@ class RobotArmNode(RobotArmParameters):
         from mime.nodes.actuation.mjcf_export import graph_mjcf, machine_of_arm
 
         write_text(path, graph_mjcf(program, machine_of_arm(self), origins, uncertainties))
+
+    def _tip_twist(self, q: Array, qd: Array) -> Array:
+        """[v; w] = J(q) q̇ of the tool tip, in world axes."""
+        point = self.end_effector_offset_in_link[:3]
+        J = jnp.asarray(frame_jacobian_at(self.tree, q, self.end_effector_link_name, point))
+        v, w = (from_base(self.base_pose_world, part) for part in jnp.split(J @ qd, 2))
+        return jnp.concatenate([v, w])
 
     def _in_world(self, pose_base: Array) -> Array:
         """P_base ⊕ pose; free when the base stands at the origin."""

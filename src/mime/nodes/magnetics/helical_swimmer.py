@@ -101,6 +101,12 @@ class HelicalSwimmerNode(Node):
             ValidatedRange("turns", 1.0, 16, "", "R against quadratures and Taylor's helix"),
             ValidatedRange("timestep", 1e-7, 1e-4, "s", "steps of 1/2000 of a slip, extrapolated"),
         ),
+        operating_context=(
+            "In a vessel model on the bench: a straight tube of fluid that stands for an artery, "
+            "such as the iliac one in which helical robots cut thrombi ex vivo (de Boer et al., "
+            "2025). No pulsating flow, no blood cells, no soft tissue; not in a patient, and no "
+            "clinical claim."
+        ),
         changelog=(
             ("1.0.0", "2026-11-18", "First version."),
             ("1.1.0", "2026-11-18", "Tube, inertia, regularised Stokeslets, a given resistance."),

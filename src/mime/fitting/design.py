@@ -9,13 +9,11 @@ D-optimal: the volume of the intervals, whatever units the parameters have. Limi
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mime._files import write_atomically
@@ -23,36 +21,16 @@ from mime._text import quoted
 from mime.core.arguments import instance, mapping, real, whole, wrong
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
-from mime.fitting.channel import Channel, place
-from mime.fitting.coordinates import coordinates
-from mime.fitting.experiment import Experiment, experiment
-from mime.fitting.log import Log
-from mime.fitting.model import Model, first_fineness, in_double, initial_state, with_timestep
-from mime.fitting.parameters import KINDS, assembled
-from mime.fitting.rank import Rank, rank_of
-from mime.fitting.solve import prior_of
+from mime.fitting.model import in_double
+from mime.fitting.plan import Outlook, Plan
 from mime.fitting.unknown import Unknown
-from mime.optimise.descent import minimise
-from mime.running.progress import Progress, check_progress, progress_bar
+from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_ROUNDS, _PASSES = 60, 4
 SHAPES = ("fourier", "spline")
-
-
-@dataclasses.dataclass(frozen=True)
-class Outlook:
-    """What an input of that length would tell."""
-
-    log_det: float
-    """Of the information on the parameters, in their coordinates."""
-    half: Mapping[str, float]
-    """Half of each parameter's 95 % interval, in its coordinate: relative for positive ones."""
-    inputs: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
-    """The input itself, by field, in its own unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +47,8 @@ class Design:
     """What each field with a limit reaches, the limit, and their unit."""
     is_complete: bool = True
     """False when it was interrupted: the best input until then."""
+    ends: tuple[Outlook, ...] = ()
+    """Where the descent from each start has ended; the best of them is the design."""
 
     def __str__(self) -> str:
         names = list(self.outlook.half)
@@ -82,6 +62,9 @@ class Design:
         lines.append(f"{'log det':{width}}  {dets}")
         for field, (value, limit, unit) in self.reached.items():
             lines.append(f"{field} reaches {value:.4g} of {limit:g} {unit}".rstrip())
+        if len(self.ends) > 1:
+            found = sorted(end.log_det for end in self.ends)
+            lines.append(f"log det from {len(found)} starts: {found[0]:.2f} to {found[-1]:.2f}")
         if not self.is_complete:
             lines.append("interrupted: the best input until then")
         return "\n".join(lines)
@@ -160,10 +143,12 @@ def design(
         raise InputError("design needs an input to drive and a sensor to log", place=("inputs",))
     log = {"constants": constants, "initial": dict(initial or {})}
     with jax.enable_x64(True):
-        plan = _Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
+        plan = Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
         plan.refuse_hopeless()
         waves = basis(shape, plan.part, most)
-        best, is_complete = plan.best(waves, count, random, progress)
+        shapes, is_complete = plan.ends(waves, count, random, progress)
+        ends = tuple(map(plan.outlook, shapes))
+        best = shapes[int(np.argmax([end.log_det for end in ends]))]
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
         step = np.where(plan.part < 0.5, 1.0, -1.0)
         others = {
@@ -172,7 +157,7 @@ def design(
         }
         time = period_s * np.arange(rows)
         outlook, reached = plan.outlook(best), plan.reached(best)
-        return Design(time, outlook.inputs, outlook, others, reached, is_complete)
+        return Design(time, outlook.inputs, outlook, others, reached, is_complete, ends)
 
 
 def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:
@@ -191,184 +176,3 @@ def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:
 def _positive(name: str, given: Any) -> dict[str, float]:
     found = mapping(name, given, "{'node.field': number}")
     return {field: real(f"{name}[{field!r}]", value, above=0) for field, value in found.items()}
-
-
-class _Plan:
-    """The experiment with its input left open: shapes of inputs, from -1 to 1, to information."""
-
-    def __init__(
-        self,
-        simulation: Simulation,
-        driven: Mapping[str, float],
-        noise: Mapping[str, float],
-        limits: Mapping[str, float],
-        unknowns: Any,
-        rows: int,
-        period_s: float,
-        constants: Any = None,
-        initial: Any = None,
-    ):
-        self.part = np.arange(rows) / rows
-        self.driven, self.noise, self.limits = driven, noise, limits
-        table = {"time": period_s * np.arange(rows + 1)}
-        table |= {field: np.zeros(rows + 1) for field in driven}
-        table |= {field: np.arange(rows + 1.0) for field in noise}
-        columns: dict[str, str | Channel] = {field: field for field in {**driven, **noise}}
-        self.watched = {field: place(simulation, field, field) for field in limits}
-        for field in driven:
-            if not place(simulation, field, field).is_input:
-                raise InputError(
-                    f"inputs: {field} is no external input of this graph", place=("inputs", field)
-                )
-        log = Log(table, name="design", initial=initial or {})
-        made: Experiment = experiment(simulation, log, columns, constants)
-        found = coordinates(simulation, unknowns, [made])
-        self.model = Model(simulation, (made,), found, first_fineness(simulation, [made]))
-        nothing = jax.tree.map(jnp.zeros_like, self.model.data["measured"])
-        self.data = {**self.model.data, "measured": nothing}  # residuals are readings then
-        self.z = prior_of(self.model).centre
-        late = [c.kind == "delay" for c in found]
-        self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
-        self.is_parameter = np.array([c.kind in KINDS for c in found])
-        self.is_log = np.array([c.is_log for c in found])
-
-    def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
-        """Inputs of every step; shapes has a row for each driven field."""
-        held = self.model.data["inputs"][0]
-        found: dict[str, dict[str, Any]] = {node: dict(fields) for node, fields in held.items()}
-        for shape, (field, largest) in zip(shapes, self.driven.items(), strict=True):
-            where = place(self.model.simulation, field, field)
-            values = jnp.repeat(largest * shape, self.model.fineness)
-            node = found.setdefault(where.node, {})
-            if where.index:
-                all_ = (slice(None), *where.index)
-                node[where.name] = jnp.asarray(node[where.name]).at[all_].set(values)
-            else:
-                node[where.name] = values
-        return [found]
-
-    def seen(self, shapes: Any) -> tuple[Any, Any]:
-        """Readings and their Jacobian, by field."""
-        data = {**self.data, "inputs": self.inputs(shapes)}
-
-        def twice(z: Any) -> tuple[Any, Any]:
-            readings = self.model.residuals(z, data)
-            return readings, readings
-
-        jacobian, readings = jax.jacfwd(twice, has_aux=True)(jnp.asarray(self.z))
-        return readings, jacobian
-
-    def beyond(self, shapes: Any) -> Any:
-        """Every field with a limit over that limit, in every step (limits, steps)."""
-        if not self.limits:
-            return jnp.zeros((0, 1))
-        found = self.model.coordinates
-        amounts = [c.value(z) for c, z in zip(found, self.z, strict=True)]
-        values = assembled(self.model.simulation, found, amounts)
-        made, inputs = self.model.experiments[0], self.inputs(shapes)[0]
-        step = made.period_s / self.model.fineness
-        simulation = with_timestep(self.model.simulation, step).with_parameters(values)
-        _, recorded = simulation.rollout(
-            simulation.init_state(initial_state(simulation, made, {})),
-            inputs,
-            steps=made.intervals * self.model.fineness,
-            record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),
-        )
-        parts = [
-            jnp.abs(where.of(recorded[where.node][where.name])) / self.limits[field]
-            for field, where in self.watched.items()
-        ]
-        return jnp.stack(parts)
-
-    def cost(self, shapes: Any) -> Any:
-        """-log det of the information on the parameters."""
-        _, jacobian = self.seen(shapes)
-        F = sum(jacobian[f].T @ jacobian[f] / sigma**2 for f, sigma in self.noise.items())
-        cost = -jnp.linalg.slogdet(F)[1]
-        if not self.is_parameter.all():
-            rest = np.flatnonzero(~self.is_parameter)
-            cost = cost + jnp.linalg.slogdet(F[np.ix_(rest, rest)])[1]
-        return cost
-
-    def best(
-        self, waves: np.ndarray, count: int, random: np.random.Generator, progress: Progress
-    ) -> tuple[np.ndarray, bool]:
-        """The best of several descents; an `InputError` when no input tells the unknowns apart."""
-        size = len(self.driven), len(waves)
-
-        def problem(a: Any) -> tuple[Any, Any]:
-            shapes = jnp.tanh(a.reshape(size) @ waves)
-            return self.cost(shapes), self.beyond(shapes).ravel() - 1.0
-
-        square = np.where(self.part < 0.5, 1.5, -1.5)  # near a step, which is no bad start
-        near, *_ = np.linalg.lstsq(waves.T, square, rcond=None)
-        starts = random.normal(0.0, 1.0 / np.sqrt(len(waves)), (count, size[0] * size[1]))
-        starts[0] = np.tile(near, size[0]) + 0.1 * starts[0]
-        for a in starts:
-            self._refuse_open(self.rank(np.tanh(a.reshape(size) @ waves)))
-        with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
-            ends = minimise(problem, starts, rounds=_ROUNDS, passes=_PASSES, tell=tell)
-        found = [self.kept(np.tanh(a.reshape(size) @ waves)) for a in ends.x]
-        return max(found, key=lambda shapes: self.outlook(shapes).log_det), ends.is_complete
-
-    def rank(self, shapes: np.ndarray) -> Rank:
-        """What that input would tell."""
-        _, jacobian = self._compiled(shapes)
-        J = np.concatenate([np.asarray(jacobian[f]) / s for f, s in self.noise.items()])
-        return rank_of(J, self.is_log, np.zeros(len(self.z), bool), 1.96)
-
-    def outlook(self, shapes: np.ndarray) -> Outlook:
-        """log det and intervals of that input."""
-        rank, names = self.rank(shapes), [c.name for c in self.model.coordinates]
-        covariance = rank.covariance[np.ix_(self.is_parameter, self.is_parameter)]
-        halves = rank.half_widths
-        chosen = np.flatnonzero(self.is_parameter)
-        log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
-        inputs = {f: m * shape for shape, (f, m) in zip(shapes, self.driven.items(), strict=True)}
-        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen}, inputs)
-
-    def kept(self, shapes: np.ndarray) -> np.ndarray:
-        """The same, smaller where fields would pass their limits."""
-        over = np.inf
-        while over > 1.0:
-            over = float(np.asarray(self._peaks(shapes)).max(initial=0.0))
-            shapes = shapes if over <= 1.0 else shapes * max(0.5, 0.999 / over)
-        return shapes
-
-    def refuse_hopeless(self) -> None:
-        """An `InputError` where a limit is passed without any input."""
-        ratios = np.asarray(self._peaks(np.zeros((len(self.driven), len(self.part)))))
-        for ratio, (field, limit) in zip(ratios, self.limits.items(), strict=True):
-            if not ratio < 1.0:
-                raise InputError(
-                    f"limits: {field} reaches {ratio * limit:.4g} without any input, and may reach "
-                    f"{limit:g}; start elsewhere, or allow more",
-                    place=("limits", field),
-                )
-
-    def reached(self, shapes: np.ndarray) -> dict[str, tuple[float, float, str]]:
-        """What the fields with limits reach."""
-        peaks = np.asarray(self._peaks(shapes))
-        return {
-            field: (float(peak * limit), limit, self.watched[field].spec.unit)
-            for peak, (field, limit) in zip(peaks, self.limits.items(), strict=True)
-        }
-
-    @cached_property
-    def _peaks(self) -> Callable[[Any], Any]:
-        return jax.jit(lambda shapes: jnp.max(self.beyond(shapes), axis=1))
-
-    @cached_property
-    def _compiled(self) -> Callable[[Any], Any]:
-        return jax.jit(self.seen)
-
-    def _refuse_open(self, rank: Rank) -> None:
-        names = [c.name for c in self.model.coordinates]
-        parts = np.linalg.norm(rank.directions[:, rank.is_zero], axis=1)
-        open_ = [name for name, part in zip(names, parts, strict=True) if part > 1e-3]
-        if open_:
-            raise InputError(
-                f"no input tells {', '.join(open_)} apart with these sensors; log another field, "
-                "or leave one of them out of the unknowns",
-                place=("unknowns",),
-            )

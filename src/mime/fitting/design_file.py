@@ -4,7 +4,6 @@ import dataclasses
 import os
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime._text import nearest, quoted
@@ -12,6 +11,7 @@ from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.design import Design, design
 from mime.fitting.file import Number, Positive, UnknownTable, Whole
+from mime.fitting.from_scenario import constants_of, start_of
 from mime.fitting.motion_design import MotionDesign, design_motion
 from mime.fitting.result import Fit, FitError
 from mime.running.progress import Progress
@@ -115,8 +115,8 @@ class DesignFile:
             limits=found.limits,
             shape=found.shape,
             harmonics=10 if found.harmonics is None else found.harmonics,
-            constants=self._constants(),
-            initial={**self._start(), **found.initial},
+            constants=constants_of(self.scenario, found.inputs, "; drive it, or make it constant"),
+            initial={**start_of(self.scenario), **found.initial},
             starts=found.starts or 4,
             seed=found.seed,
             progress=progress,
@@ -147,33 +147,6 @@ class DesignFile:
             seed=found.seed,
             progress=progress,
         )
-
-    def _constants(self) -> dict[str, dict[str, Any]]:
-        """Inputs of the scenario that are not driven: constants stay, others cannot."""
-        driven = {field.partition("[")[0] for field in self.table.design.inputs}
-        found: dict[str, dict[str, Any]] = {}
-        for node, fields in self.scenario.inputs.items():
-            for field, value in fields.items():
-                if f"{node}.{field}" in driven:
-                    continue
-                if callable(value):
-                    raise InputError(
-                        f"the scenario changes {node}.{field} over time; drive it, or make it "
-                        "constant",
-                        place=("scenario",),
-                    )
-                found.setdefault(node, {})[field] = value
-        return found
-
-    def _start(self) -> dict[str, float]:
-        """The scenario's initial state, number by number."""
-        found: dict[str, float] = {}
-        for node, fields in self.scenario.initial_state.items():
-            for field, value in fields.items():
-                for index, number in np.ndenumerate(np.asarray(value)):
-                    at = f"[{','.join(map(str, index))}]" if index else ""
-                    found[f"{node}.{field}{at}"] = float(number)
-        return found
 
 
 def load_design(path: str | os.PathLike[str], *, allow_code: bool = False) -> DesignFile:

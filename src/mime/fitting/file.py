@@ -4,13 +4,13 @@ import dataclasses
 import os
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.channel import Channel
 from mime.fitting.fit import fit
+from mime.fitting.from_scenario import constants_of, start_of
 from mime.fitting.log import Log, LogError
 from mime.fitting.result import Fit
 from mime.fitting.unknown import Unknown
@@ -138,32 +138,17 @@ class FitFile:
 
     def _initial(self, entry: LogTable) -> dict[str, Any]:
         """The scenario's initial state, and what the log says of it."""
-        found: dict[str, Any] = {}
-        for node, fields in self.scenario.initial_state.items():
-            for field, value in fields.items():
-                for index, number in np.ndenumerate(np.asarray(value)):
-                    at = f"[{','.join(map(str, index))}]" if index else ""
-                    found[f"{node}.{field}{at}"] = float(number)
-        for name, given in entry.initial.items():
-            found[name] = given.unknown() if isinstance(given, UnknownTable) else given
-        return found
+        said = {
+            name: given.unknown() if isinstance(given, UnknownTable) else given
+            for name, given in entry.initial.items()
+        }
+        return {**start_of(self.scenario), **said}
 
-    def _others(self, columns: dict[str, Channel]) -> dict[str, dict[str, Any]]:
-        """Inputs of the scenario that no log has: constants stay, others cannot."""
-        logged = {channel.field.partition("[")[0] for channel in columns.values()}
-        found: dict[str, dict[str, Any]] = {}
-        for node, fields in self.scenario.inputs.items():
-            for field, value in fields.items():
-                if f"{node}.{field}" in logged:
-                    continue
-                if callable(value):
-                    raise InputError(
-                        f"the scenario changes {node}.{field} over time, and no column has it. "
-                        "Log it, or make it constant",
-                        place=("scenario",),
-                    )
-                found.setdefault(node, {})[field] = value
-        return found
+    def _others(self, columns: dict[str, Channel]) -> dict[str, Any]:
+        """Inputs of the scenario that no log has."""
+        logged = [channel.field for channel in columns.values()]
+        mend = ", and no column has it. Log it, or make it constant"
+        return constants_of(self.scenario, logged, mend)
 
 
 def load_fit(path: str | os.PathLike[str], *, allow_code: bool = False) -> FitFile:

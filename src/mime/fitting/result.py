@@ -1,22 +1,19 @@
 """What a fit returns: what is known with its interval, what is known only together, what is not."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mime._files import write_atomically
 from mime._text import Travels, nearest, quoted
-from mime.core.arguments import path as path_of
 from mime.fitting.advice import Advice, Longer, OtherInput
 from mime.fitting.combinations import Combination
 from mime.fitting.explanation import Check
 from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Kind
+from mime.reporting.records import read_record, write_record
 from mime.running.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -220,25 +217,13 @@ class Fit(Mapping[str, Estimate]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, whole or not at all."""
-        content = {
-            "format": _FORMAT,
-            **{
-                field.name: _plain(getattr(self, field.name))
-                for field in dataclasses.fields(self)
-                if field.name != "model"
-            },
-        }
-        text = json.dumps(content, indent=1, allow_nan=True)
-        write_atomically(path_of("path", path), lambda part: part.write_text(text, "utf-8"))
+        write_record(path, self, _FORMAT, without=("model",))
 
     @staticmethod
     def load(path: str | os.PathLike[str], simulation: Simulation | None = None) -> "Fit":
         """Read what `save` wrote; with the model it was fitted to, `fit.simulation` works again."""
-        file = Path(path_of("path", path))
         try:
-            data: Any = json.loads(file.read_text("utf-8"))
-            if data.pop("format") != _FORMAT:
-                raise KeyError
+            data = read_record(path, _FORMAT)
             data["estimates"] = tuple(Estimate(**e) for e in data["estimates"])
             data["combinations"] = tuple(
                 Combination(**{**c, "unknowns": tuple(c["unknowns"])}) for c in data["combinations"]
@@ -270,16 +255,4 @@ class Fit(Mapping[str, Estimate]):
                 data[name] = tuple(data[name])
             return Fit(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FitError(f"{file}: not a fit that this version of MIME has saved") from error
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value
+            raise FitError(f"{path}: not a fit that this version of MIME has saved") from error

@@ -1,17 +1,14 @@
 """What a tuning returns: gains, figures and margins before and after, over all plants."""
 
 import dataclasses
-import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mime._files import write_atomically
 from mime._text import Travels, nearest, quoted
-from mime.core.arguments import path as path_of
+from mime.reporting.records import read_record, write_record
 from mime.running.simulation import Simulation
 from mime.tuning.margins import Margin
 
@@ -173,19 +170,13 @@ class Tuning(Mapping[str, GainRow]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, whole or not at all."""
-        fields = [f.name for f in dataclasses.fields(self) if f.name != "model"]
-        content = {"format": _FORMAT, **{name: _plain(getattr(self, name)) for name in fields}}
-        text = json.dumps(content, indent=1, allow_nan=True)
-        write_atomically(path_of("path", path), lambda part: part.write_text(text, "utf-8"))
+        write_record(path, self, _FORMAT, without=("model",))
 
     @staticmethod
     def load(path: str | os.PathLike[str], simulation: Simulation | None = None) -> "Tuning":
         """Read what `save` wrote; with the graph that was tuned, `simulation` works again."""
-        file = Path(path_of("path", path))
         try:
-            data: Any = json.loads(file.read_text("utf-8"))
-            if data.pop("format") != _FORMAT:
-                raise KeyError
+            data = read_record(path, _FORMAT)
             data["gains"] = tuple(GainRow(**row) for row in data["gains"])
             sides = ("before", "after")
             data["figures"] = tuple(
@@ -203,20 +194,10 @@ class Tuning(Mapping[str, GainRow]):
             return Tuning(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise TuningError(
-                f"{file}: not a tuning that this version of MIME has saved"
+                f"{path}: not a tuning that this version of MIME has saved"
             ) from error
 
 
 def _trace(entry: Any) -> Trace:
     sides: Any = [tuple(map(np.array, entry[side])) for side in ("before", "after")]
     return Trace(entry["field"], np.array(entry["time_s"]), *sides)
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {key: _plain(entry) for key, entry in value.items()}
-    return [_plain(entry) for entry in value] if isinstance(value, tuple | list) else value

@@ -127,6 +127,8 @@ def test_a_cluster_that_adapts_starts_workers_for_the_sweep(study, undisturbed, 
 def test_a_search_on_workers_asks_for_the_same_members(tmp_path):
     wanted = '[optimise]\nminimise = "largest current"\nmethod = "optuna"\nbudget = 12\nbatch = 6'
     file = write_study(tmp_path, more=wanted)
+    ranges = file.read_text().replace("normal = [0.05, 0.002]", "uniform = [0.045, 0.055]")
+    file.write_text(ranges)
     optimise_study(file, out=tmp_path / "here", progress=False)
     cluster = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None

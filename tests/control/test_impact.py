@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mime.control.impact import complementary_impulses, velocities_after_blow
+from sizes import sized
 
-MANY = 400
+MANY = sized(400, small=120)
 
 
 def random_states(n, seed):

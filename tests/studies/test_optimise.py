@@ -3,12 +3,16 @@ each member that is asked for is run once.
 """
 
 import json
+import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.optimize
 
 import mime
+from mime.cli import main
 from mime.scenarios.source import ScenarioError
 from mime.studies.evaluations import InMemory
 from mime.studies.experiment import Experiment
@@ -20,6 +24,7 @@ from mime.studies.store import StudyError
 from mime.studies.sweep import StudyInterrupted, sweep
 from motor_studies import content
 
+ROOT = Path(__file__).parents[2]
 J, LOAD, TORQUE, END = 1e-4, 4e-2, 0.02, 0.02
 """Inertias of rotor and load, torque of the motor, end of the run."""
 DRIVE = f"""
@@ -98,8 +103,9 @@ def test_gradients_find_the_gear_of_the_fastest_start(tmp_path, runs):
     simulation = found.simulation()
     assert simulation.nodes["motor"].gear.ratio == found.parameters()["motor.gear.ratio"]
     end = simulation.run(END, {"motor": {"commanded_torque": TORQUE}}, progress=False)
-    speed = end["motor"]["output_angular_velocity"][-1]
-    np.testing.assert_allclose(found.figures()["speed"], speed, rtol=1e-14)
+    for run in (end, found.run()):
+        speed = np.ravel(run["motor"]["output_angular_velocity"])[-1]
+        np.testing.assert_allclose(found.figures()["speed"], speed, rtol=1e-14)
     again = mime.optimise_study(file, out=tmp_path / "store", progress=False)
     assert (again.computed, again.reused, again.best) == (0, found.study.size, found.best)
     assert sum(runs) == found.computed
@@ -141,7 +147,7 @@ field = "motor.current"
 [optimise]
 maximise = "speed"
 constraints = ["current <= 3.0"]
-budget = 600
+starts = 4
 {more}
 """
 INPUT = """
@@ -188,7 +194,7 @@ def test_limits_of_figures_and_parameters_as_scipy_finds_them(voltage):
     own = found.parameters()
     assert own["motor.gear.ratio"] * own["motor.kt_n_m_per_a"] <= 0.8
     assert own["motor.r_ohm"] == 0.5 + 100 * own["motor.kt_n_m_per_a"] ** 2
-    assert "by 8 starts by gradients" in repr(found)
+    assert "by 4 starts by gradients" in repr(found)
 
 
 ANGLES = 'field = "motor.output_angle", reference = "motor.rotor_angle"'
@@ -309,11 +315,11 @@ def grid(tmp_path_factory):
 def test_a_catalogue_is_searched_with_what_a_sweep_has_run(grid, runs):
     folder, data = grid
     limit = 0.55
-    more = f'maximise = "turned"\nconstraints = ["largest current <= {limit}"]\nbudget = 120'
+    more = f'maximise = "turned"\nconstraints = ["largest current <= {limit}"]\nbudget = 80'
     file = write(folder, more, study=CATALOGUE)
     found = mime.optimise_study(file, out=folder / "store", progress=False)
     assert (found.computed, found.reused, runs) == (0, found.study.size, [])
-    assert 60 < found.study.size <= 120
+    assert 40 < found.study.size <= 80
     kept = data.where(data["largest current"] <= limit)
     best = data.isel(member=int(np.nanargmax(kept["turned"].values)))
     own = found.parameters()
@@ -485,3 +491,54 @@ field = "motor.commanded_torque"
         mime.InputError, match=rf"no search by gradients: {why}.*method = \"optuna\""
     ):
         mime.optimise_study(file, progress=False)
+
+
+def test_the_command_tells_the_best_member_and_how_to_run_it(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("mime.cli.enable_compilation_cache", lambda: None)
+    study = STUDY.replace("{{loguniform = [1.0, 400.0]}}", "[10.0, 20.0, 60.0]")
+    write(tmp_path, study=study)
+    main(["optimise", "study.toml"])
+    told = capsys.readouterr().out
+    assert "Gear: maximise speed\n  3 members: 3 computed, 0 there before; 3 feasible" in told
+    assert re.search(r"run it: mime run \S*drive.toml --set motor.gear.ratio=20\n", told)
+    assert re.search(r"motor.gear.ratio +20\n +speed +\S+ +rad/s +maximise\n", told)
+    for name in ("result.nc", "report.html", "members.csv"):
+        assert (tmp_path / "mime_output" / "study" / name).exists(), name
+    main(["optimise", "study.toml", "--no-report", "--budget", "3"])
+    assert "0 computed, 3 there before" in capsys.readouterr().out
+    write(tmp_path, 'constraints = ["rotor speed <= 1"]', study=study)
+    with pytest.raises(SystemExit) as end:
+        main(["optimise", "study.toml"])
+    assert end.value.code == 1
+    assert "no member of 3 keeps all limits. The nearest" in capsys.readouterr().err
+    write(tmp_path, 'method = "gradient"', study=study)
+    with pytest.raises(SystemExit) as end:
+        main(["optimise", "study.toml"])
+    assert end.value.code == 2
+    assert "motor.gear.ratio has no values in between" in capsys.readouterr().err
+
+
+def test_without_optuna_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    file = write(tmp_path, 'method = "optuna"')
+    with pytest.raises(StudyError, match=r"needs Optuna: pip install 'mime-sim\[search\]'"):
+        mime.optimise_study(file, progress=False)
+
+
+def test_an_input_of_one_member_and_of_as_many_as_there_are_steps(tmp_path):
+    """`run_batch` would take these for a constant and for values over time."""
+    write(tmp_path)
+    name = "inputs.motor.commanded_torque.value"
+    for count in (1, 20):
+        torques = np.linspace(0.01, 0.02, count)
+        data = sweep(tmp_path / "drive.toml", {name: torques.tolist()}, progress=False).dataset
+        # w = n tau t / (Jo + n² J) with n = 5
+        closed = 5 * torques * END / (LOAD + 25 * J)
+        np.testing.assert_allclose(data["speed"], closed, rtol=1e-13)
+
+
+def test_the_page_and_the_example_are_the_same_study():
+    page = (ROOT / "docs" / "howto" / "optimise.md").read_text(encoding="utf-8")
+    example = (ROOT / "examples" / "motor_and_gear.toml").read_text(encoding="utf-8")
+    assert example in page

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import qmc, sobol_indices
 
-import mime
+from mime.studies.file import build_study
 from mime.studies.report.sensitivity import indices, of_design, of_members, saltelli_rows
 from mime.studies.report.table import Column, Table
 from mime.studies.space import Drawing, cube
+from mime.studies.sweep import described
 
 A, B = 7.0, 0.1
 WEIGHTS = np.array([0.0, 1.0, 4.5, 9.0])
@@ -133,8 +134,10 @@ def test_a_study_in_saltellis_design_names_its_columns():
         "motor.l_henry": {"equals": "1e-3 * motor.r_ohm"},
         "motor.kt_n_m_per_a": {"lognormal": [0.05, 0.1]},
     }
-    options = {"draws": 4, "sampling": "saltelli", "progress": False}
-    study = mime.sweep("motor_step", vary, **options).study
+    graph = {"duration": None, "inputs": None, "initial_state": None, "every": 1}
+    tables = {"figures_of_merit": (), "keep": {"fields": (), "every": None}}
+    drawn = {"draws": 4, "sampling": "saltelli"}
+    study = build_study(described("motor_step", vary, graph, {**tables, **drawn}))
     assert study.design == ("motor.r_ohm", "motor.kt_n_m_per_a")
     assert study.logarithmic == {"motor.kt_n_m_per_a"}
     assert study.size == 16

@@ -30,7 +30,10 @@ def optimise(
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Look for the best members of a study, each run once; the same command goes on."""
+    """Look for the best members of a study, each run once; the same command goes on.
+
+    Then write report.html, a page to look at all members on, and members.csv, their table.
+    """
     del debug  # `main` looks for it
     from mime.core.problem import InputError
     from mime.studies.file import read_study

@@ -47,6 +47,8 @@ class Design:
     """What each field with a limit reaches, the limit, and their unit."""
     is_complete: bool = True
     """False when it was interrupted: the best input until then."""
+    ends: tuple[Outlook, ...] = ()
+    """Where the descent from each start has ended; the best of them is the design."""
 
     def __str__(self) -> str:
         names = list(self.outlook.half)
@@ -60,6 +62,9 @@ class Design:
         lines.append(f"{'log det':{width}}  {dets}")
         for field, (value, limit, unit) in self.reached.items():
             lines.append(f"{field} reaches {value:.4g} of {limit:g} {unit}".rstrip())
+        if len(self.ends) > 1:
+            found = sorted(end.log_det for end in self.ends)
+            lines.append(f"log det from {len(found)} starts: {found[0]:.2f} to {found[-1]:.2f}")
         if not self.is_complete:
             lines.append("interrupted: the best input until then")
         return "\n".join(lines)
@@ -141,7 +146,9 @@ def design(
         plan = Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
         plan.refuse_hopeless()
         waves = basis(shape, plan.part, most)
-        best, is_complete = plan.best(waves, count, random, progress)
+        shapes, is_complete = plan.ends(waves, count, random, progress)
+        ends = tuple(map(plan.outlook, shapes))
+        best = shapes[int(np.argmax([end.log_det for end in ends]))]
         chirp = np.sin(2 * np.pi * (plan.part + 0.5 * (most - 1) * plan.part**2))
         step = np.where(plan.part < 0.5, 1.0, -1.0)
         others = {
@@ -150,7 +157,7 @@ def design(
         }
         time = period_s * np.arange(rows)
         outlook, reached = plan.outlook(best), plan.reached(best)
-        return Design(time, outlook.inputs, outlook, others, reached, is_complete)
+        return Design(time, outlook.inputs, outlook, others, reached, is_complete, ends)
 
 
 def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:

@@ -141,10 +141,10 @@ class Plan:
             cost = cost + jnp.linalg.slogdet(F[np.ix_(rest, rest)])[1]
         return cost
 
-    def best(
+    def ends(
         self, waves: np.ndarray, count: int, random: np.random.Generator, progress: Progress
-    ) -> tuple[np.ndarray, bool]:
-        """The best of several descents; an `InputError` when no input tells the unknowns apart."""
+    ) -> tuple[list[np.ndarray], bool]:
+        """The end of every descent; an `InputError` when no input tells the unknowns apart."""
         size = len(self.driven), len(waves)
 
         def problem(a: Any) -> tuple[Any, Any]:
@@ -159,8 +159,7 @@ class Plan:
             self._refuse_open(self.rank(np.tanh(a.reshape(size) @ waves)))
         with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
             ends = minimise(problem, starts, rounds=_ROUNDS, passes=_PASSES, tell=tell)
-        found = [self.kept(np.tanh(a.reshape(size) @ waves)) for a in ends.x]
-        return max(found, key=lambda shapes: self.outlook(shapes).log_det), ends.is_complete
+        return [self.kept(np.tanh(a.reshape(size) @ waves)) for a in ends.x], ends.is_complete
 
     def rank(self, shapes: np.ndarray) -> Rank:
         """What that input would tell."""

@@ -18,6 +18,8 @@ from mime.running.simulation import Simulation
 
 SAMPLES = 4
 """Samples of an interval between two rows, and the degree of the polynomial through them."""
+COARSEST = 2000
+"""Steps between two rows, at most: beyond, a log of an hour would take days."""
 FINEST = 256
 """Steps of an interval at most."""
 
@@ -65,9 +67,16 @@ def with_timestep(simulation: Simulation, timestep: float) -> Simulation:
 def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) -> int:
     """The fewest steps of an interval: a multiple of `SAMPLES`, no longer than the graph's own.
 
-    Steps must divide the periods of what is sampled, too; an `InputError` says where none do.
+    Steps must divide the periods of what is sampled, too; an `InputError` says where none do, and
+    where a row takes so many steps that the log's time must be meant otherwise.
     """
     longest = max(e.period_s for e in experiments)
+    if longest > COARSEST * simulation.timestep:
+        raise InputError(
+            f"the log has a row every {longest:g} s, {longest / simulation.timestep:,.0f} steps of "
+            f"the model ({simulation.timestep:g} s). Is its time in another unit (time_unit = "
+            '"ms")? Else give the model a longer timestep'
+        )
     fewest = SAMPLES * max(1, math.ceil(longest / simulation.timestep / SAMPLES - 1e-6))
     own = {name: simulation.nodes[name].timestep for name in sampled_nodes(simulation)}
     for fineness in range(fewest, max(FINEST, fewest) + 1, SAMPLES):

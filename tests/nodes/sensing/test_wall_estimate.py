@@ -16,7 +16,7 @@ def test_a_wall_on_the_right_is_found_from_its_distance_and_yaw(yaw):
     """Ray to the line n . p = 0.07 in closed form; n is the wall's normal in the body's axes."""
     n = np.array([np.sin(yaw), np.cos(yaw)])
     readings = [(0.07 - n @ [x, y]) / (n @ [np.cos(t), np.sin(t)]) for x, y, t in (BACK, FRONT)]
-    wall = estimate_wall(BACK, FRONT, *readings)
+    wall = jax.jit(estimate_wall)(BACK, FRONT, *readings)
     assert float(wall.distance) == pytest.approx(0.07, abs=1e-15)
     assert float(wall.yaw) == pytest.approx(yaw, abs=1e-14)
 

@@ -99,8 +99,6 @@ class HelicalSwimmerNode(Node):
         ),
         validated_ranges=(
             ValidatedRange("turns", 1.0, 16, "", "R against quadratures and Taylor's helix"),
-            ValidatedRange("head_radius_m over tube.radius_m", 0.1, 0.6, "", "the table's range"),
-            ValidatedRange("tube.stiffness_n_per_m", 10.0, 1e6, "N/m", "rest, in steps of 1 ms"),
             ValidatedRange("timestep", 1e-7, 1e-4, "s", "steps of 1/2000 of a slip, extrapolated"),
         ),
         changelog=(

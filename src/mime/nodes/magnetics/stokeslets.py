@@ -19,8 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime.core.node import Scalar
 from mime.core.parameters import known
+from mime.core.pose import Scalar
 from mime.core.problem import InputError
 from mime.nodes.magnetics.resistive_force import Helix
 
@@ -79,11 +79,11 @@ def points_of(helix: Helix) -> int:
     if not known(*helix[:4]):
         words = "a traced helix has no known number of points. Give `filament_points`"
         raise InputError(words)
-    turn = math.hypot(float(helix.pitch_m), 2.0 * math.pi * float(helix.radius_m))
-    length = float(helix.turns) * turn
-    count = math.ceil(_SPACING * length / (_BLOB_OF_FILAMENT * float(helix.filament_radius_m)))
+    pitch, radius, turns, a = np.array(helix[:4], float)
+    length = turns * math.hypot(pitch, 2.0 * math.pi * radius)
+    count = math.ceil(_SPACING * length / (_BLOB_OF_FILAMENT * a))
     if count > MOST_POINTS:
-        words = f"a filament {length / float(helix.filament_radius_m):.0f} of its radii long"
+        words = f"a filament {length / a:.0f} of its radii long"
         hint = "Take resistive-force theory, which is at its best there"
         raise InputError(f"{words} needs {count} points, at most {MOST_POINTS}. {hint}")
     return count

@@ -131,6 +131,7 @@ def _study(
         "first": first,
         "axes": [first, others[0]] if len(figures) > 1 else [0, first],
         "search": search,
+        "limited": bool(table.limits) and not table.outside.all(),
         "command": list(study.command) if study else [],
         "diverged": {"named": dict(list(table.diverged.items())[:_MOST_NAMED])},
         "sensitivity": {name: _indices(entry) for name, entry in found.items()},

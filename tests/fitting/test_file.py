@@ -87,7 +87,7 @@ def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
         (("bench.toml", "none.toml"), "fit.toml:3: scenario: no such file"),
         (("starts = 1", "start = 1"), r"fit.toml:5: start: unknown key (did you mean 'starts'?)"),
         (("starts = 1", 'loss = "cauchy"'), "fit.toml:5: loss: must be one of 'linear', 'soft_l1'"),
-        (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: columns['speed']: 'rad/s' cannot be"),
+        (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: 'rad/s' cannot be"),
         (("motor.r_ohm", "motor.r_ohms"), "no parameter 'r_ohms' (did you mean 'r_ohm'?)"),
         (("steps.csv", "step.csv"), "step.csv: no such file"),
         (("volts =", "volt ="), "steps.csv: has no column 'volt' (did you mean 'volts'?)"),

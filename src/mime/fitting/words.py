@@ -123,7 +123,8 @@ def _with_interval(value: float, low: float, high: float, unit: str) -> str:
 
 def advices(fit: "Fit") -> Iterator[str]:
     """What another sensor, a longer log or another input would tell."""
-    yield from (str(a) for a in (fit.advice, fit.longer, fit.other_input) if a is not None)
+    found = fit.advice, fit.longer, fit.other_input, fit.other_motion
+    yield from (str(a) for a in found if a is not None)
 
 
 def refusals(fit: "Fit") -> Iterator[str]:

@@ -111,8 +111,6 @@ class Fit(Mapping[str, Estimate]):
     """How often the same experiment would have to run to tell more."""
     other_input: OtherInput | None = None
     """An input of the same size that would tell more."""
-    other_motion: OtherMotion | None = None
-    """A joint of an arm that would tell more if it moved more."""
     loss: str = "linear"
     outliers: tuple[Outliers, ...] = ()
     sampled: tuple[str, ...] = ()
@@ -123,6 +121,8 @@ class Fit(Mapping[str, Estimate]):
     model: Simulation | None = dataclasses.field(default=None, repr=False)
     how: str = ""
     """How it was made, where that was not by simulation."""
+    other_motion: OtherMotion | None = None
+    """A joint of an arm that would tell more if it moved more."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:

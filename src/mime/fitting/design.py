@@ -63,8 +63,8 @@ class Design:
         for field, (value, limit, unit) in self.reached.items():
             lines.append(f"{field} reaches {value:.4g} of {limit:g} {unit}".rstrip())
         if len(self.ends) > 1:
-            dets = sorted(end.log_det for end in self.ends)
-            lines.append(f"log det from {len(dets)} starts: {dets[0]:.2f} to {dets[-1]:.2f}")
+            ends = sorted(end.log_det for end in self.ends)
+            lines.append(f"log det from {len(ends)} starts: {ends[0]:.2f} to {ends[-1]:.2f}")
         if not self.is_complete:
             lines.append("interrupted: the best input until then")
         return "\n".join(lines)

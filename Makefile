@@ -24,6 +24,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -c co
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 		{ echo "MIME needs Python 3.11 to 3.13; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/python $(INSTALL) --upgrade pip  # Python's own may be years old, and takes twice as long
 	@touch $@
 
 .venv/.runtime: pyproject.toml constraints.txt | .venv/.made

@@ -22,8 +22,10 @@ OFFERED = {
     "de": "demo design",
     "swe": "sweep",
     "tu": "tune",
+    "opt": "optimise",
     "design geared_b": "geared_by_me.toml",
     "sweep geared_b": "geared_by_me.toml",
+    "optimise geared_b": "geared_by_me.toml",
     "tune geared_b": "geared_by_me.toml",
     "show maxon_re4": "maxon_re40_148877",
     "show MotorN": "MotorNode",
@@ -120,7 +122,7 @@ def test_help_lists_what_fits_sweeps_designs_and_tunes(capsys):
         main(["--help"])
     told = capsys.readouterr().out
     assert end.value.code == 0
-    for command in ("fit", "sweep", "design", "tune"):
+    for command in ("fit", "sweep", "optimise", "design", "tune"):
         assert re.search(rf"• {command} +[A-Z]", told), command
 
 

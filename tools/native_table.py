@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.extend
 import numpy as np
 
 from mime.native.kernel import Kernel
@@ -90,8 +91,11 @@ def _recorded(file: Path, overrides: Sequence[str]) -> dict[str, Any]:
     return {f"{node}.{name}": x for node, part in run.items() for name, x in part.items()}
 
 
-def node_row(cls: type) -> tuple[str, str, str, float]:
-    """(name, backend, field, ulps) of one step from states and inputs of any kind."""
+def node_row(cls: type, xla: Mapping[str, Any] | None = None) -> tuple[str, str, str, float]:
+    """(name, backend, field, ulps) of one step from states and inputs of any kind.
+
+    `xla` are options of XLA's compiler.
+    """
     node, _ = example_node(cls)
     assert node is not None
     rng = np.random.default_rng(1)
@@ -119,10 +123,11 @@ def node_row(cls: type) -> tuple[str, str, str, float]:
         found = kernel.call([np.array(x) for x in leaves], (False,) * len(leaves), MEMBERS)
     except Unsupported as error:
         return cls.__name__, f"XLA: {error}", "", 0.0
-    mine = jax.tree.unflatten(jax.tree.structure(shape), list(found))
     with by_xla():
-        other = jax.jit(jax.vmap(lambda *x: step(*jax.tree.unflatten(tree, x))))(*leaves)
-    return cls.__name__, "native", *furthest(mine, other)
+        members = jax.vmap(jax.extend.core.jaxpr_as_fun(traced))
+        others = jax.jit(members, compiler_options=dict(xla or {}))(*leaves)
+    named = [jax.tree.unflatten(jax.tree.structure(shape), list(x)) for x in (found, others)]
+    return cls.__name__, "native", *furthest(*named)
 
 
 def page() -> str:

@@ -73,6 +73,7 @@ from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode as HelicalSw
 from mime.nodes.magnetics.magnetic_body import MagneticBodyNode as MagneticBodyNode
 from mime.nodes.magnetics.permanent_magnet import PermanentMagnetNode as PermanentMagnetNode
 from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid as SoftEllipsoid
+from mime.nodes.magnetics.swimmer_inertia import SwimmerInertia as SwimmerInertia
 from mime.nodes.magnetics.tube import Tube as Tube
 from mime.nodes.sensing.encoder import EncoderNode as EncoderNode
 from mime.nodes.sensing.gyro import GyroNode as GyroNode

@@ -41,6 +41,17 @@ SHOWN = {
         largest tracking error 0.4189°
         rotor speed at the end 230.7630 rad/s, in closed form 230.7692 rad/s
         """,
+    "helical_drive": """
+        step lost at 15.8 Hz; of the mean field 14.3 Hz
+        sine of the lag at 8 Hz 0.578; f / f_so = 0.561
+        swims 2.868 mm/s; 8 turns are 2.881 mm
+        the swimmer costs 10.013 µA; torque over kt, less back-EMF 10.013 µA
+        field's axis tilted by 8.60°, within 0.15° of what is told
+        way per volt 2.78400e-04 m, by central differences 2.78400e-04 m
+        way per metre of standoff -1.08131e-03 m, by central differences -1.08131e-03 m
+        way per metre of pitch 1.32078e-01 m, by central differences 1.32078e-01 m
+        fastest: 2.312 V, 7.08 Hz, 150 mm away: 2.45 mm/s, 60.0° behind at most
+        """,
     "mouse": """
         ...
         goal found after   36.17 s
@@ -51,7 +62,7 @@ SHOWN = {
         walls touched      0 times
         """,
 }
-LONG = {"measured_motor", "mouse", "rotor_on_arm"}
+LONG = {"helical_drive", "measured_motor", "mouse", "rotor_on_arm"}
 
 
 def test_every_example_is_here():

@@ -30,7 +30,7 @@ PERIOD, ROWS = 2e-3, 251
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    """Both motors, springs and links by SciPy's Runge-Kutta on Pinocchio's mass matrix."""
+    """Both motors, springs and links by SciPy's Runge-Kutta on Pinocchio's forward dynamics."""
     file = tmp_path_factory.mktemp("two") / "two.urdf"
     file.write_text(URDF, encoding="utf-8")
     model = pin.buildModelFromUrdf(str(file))
@@ -44,9 +44,7 @@ def log(tmp_path_factory):
     def slope(_, y, u):
         i, theta, w, q, qd = y.reshape(5, 2)
         spring = STIFFNESS * (theta - q)
-        M = pin.crba(model, data, q)
-        M = np.triu(M) + np.triu(M, 1).T
-        qdd = np.linalg.solve(M, spring - pin.nonLinearEffects(model, data, q, qd))
+        qdd = pin.aba(model, data, q, qd, spring)
         di = (u - MOTOR["r_ohm"] * i - kt * w) / INDUCTANCE
         return np.concatenate([di, w, (kt * i - b * w - spring) / J, qd, qdd])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compiling import QUICK
 from mime.scenarios.bundled import bundled_scenarios
 from mime.scenarios.node_types import own_types
 from mime.scenarios.scenario import load_scenario
@@ -32,7 +33,7 @@ def test_a_scenario_differs_from_xla_by_rounding_alone(name):
 
 @pytest.mark.parametrize("cls", [c for c in own_types().values() if c.__name__ != "MouseBrainNode"])
 def test_a_step_of_a_node_differs_from_xla_by_rounding_alone(cls):
-    name, computed, field, far = table["node_row"](cls)
+    name, computed, field, far = table["node_row"](cls, QUICK)
     if name == "RangeSensorNode":
         assert computed == "XLA: there is no rule for random_bits, random_wrap"
     else:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.extend.core import jaxpr_as_fun
 
 from compiling import QUICK
 from mime.native import kernel as kernels
@@ -166,6 +167,16 @@ def test_without_native_code_and_without_avx_the_results_are_the_same(
     for name in ("vmap", "grad"):
         transform, *args = TRANSFORMATIONS[name]
         agree(jax.jit(transform(inside_jax(own)))(*args), by_xla(transform(own))(*args))
+
+
+def test_what_was_traced_before_native_code_was_switched_off_is_computed_by_xla(monkeypatch):
+    def lowered():
+        return jax.jit(jaxpr_as_fun(traced)).lower(Q, P).as_text()
+
+    traced = jax.make_jaxpr(native)(Q, P)
+    assert "custom_call" in lowered()
+    monkeypatch.setenv("MIME_NATIVE", "off")
+    assert "custom_call" not in lowered()
 
 
 def test_a_slip_of_the_compiler_goes_to_xla_unless_tests_ask_for_it(monkeypatch):

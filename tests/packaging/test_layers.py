@@ -1,6 +1,7 @@
 """The rooms of docs/architecture.md: imports point down, and no modules import each other."""
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -41,7 +42,13 @@ def module_name(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
+MODULES = {module_name(path): path for path in SOURCE.rglob("*.py")}
+
+
+@cache
+def parsed(module):
+    """When it is asked for: to collect this test, every worker would parse them all."""
+    return ast.parse(MODULES[module].read_text())
 
 
 def imports(tree, types=True):
@@ -88,17 +95,17 @@ def test_every_room_has_its_storey():
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_point_down(module):
-    found = {imported for imported in imports(MODULES[module]) if upward(module, imported)}
+    found = {imported for imported in imports(parsed(module)) if upward(module, imported)}
     assert found == set()
 
 
 def test_the_contract_imports_the_compilers_and_two_helpers_only():
-    inside = [tree for module, tree in MODULES.items() if room(module) == "core"]
+    inside = [parsed(module) for module in MODULES if room(module) == "core"]
     assert {room(name) for tree in inside for name in imports(tree)} <= CONTRACT_IMPORTS
 
 
 def test_no_modules_import_each_other_not_even_lazily():
-    graph = {module: set(imports(tree, types=False)) for module, tree in MODULES.items()}
+    graph = {module: set(imports(parsed(module), types=False)) for module in MODULES}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

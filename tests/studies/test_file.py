@@ -86,12 +86,27 @@ def test_the_command_tells_of_members_and_goes_on(file, capsys):
     told = capsys.readouterr().out
     assert "Rotors: 40 members, 40 computed, 0 there before" in told
     assert re.search(r"largest current +│ [\d.]+ +│ [\d.]+ +│ [\d.]+ +│ A +│ member \d+", told)
-    assert (file.parent / "mime_output/study/result.nc").stat().st_size > 1000
+    folder = file.parent / "mime_output" / "study"
+    assert (folder / "result.nc").stat().st_size > 1000
+    assert f"report: {folder.relative_to(file.parent) / 'report.html'}" in told
+    assert len((folder / "members.csv").read_text().splitlines()) == 41
+    before = (folder / "report.html").stat().st_mtime_ns
     spoil(file, "draws = 40", "draws = 44")
-    main(["sweep", "study.toml", "--threads", "1"])
-    assert "44 members, 4 computed, 40 there before" in capsys.readouterr().out
-    main(["sweep", "study.toml", "--quiet"])
+    main(["sweep", "study.toml", "--threads", "1", "--no-report"])
+    told = capsys.readouterr().out
+    assert "44 members, 4 computed, 40 there before" in told
+    assert "report" not in told
+    main(["sweep", "study.toml", "--quiet", "--no-report"])
     assert capsys.readouterr().out == ""
+    assert (folder / "report.html").stat().st_mtime_ns == before
+    main(["view", str(folder), "--no-open"])  # the one that is there
+    assert (folder / "report.html").stat().st_mtime_ns == before
+    (folder / "report.html").unlink()
+    main(["view", str(folder), "--no-open"])
+    assert "44 members of " in (folder / "report.html").read_text()
+    with pytest.raises(SystemExit):
+        main(["view", str(file.parent), "--no-open"])
+    assert "no study is kept there" in capsys.readouterr().err
 
 
 def test_ctrl_c_says_how_to_go_on(file, capsys, monkeypatch):
@@ -111,7 +126,7 @@ def test_a_member_that_diverges_fails_the_command_and_is_named(file, capsys):
     spoil(file, "[keep]", '"inputs.rotor.commanded_voltage.value" = [1e308]\n[keep]')
     spoil(file, "draws = 40", "draws = 3")
     with pytest.raises(SystemExit) as ended:
-        main(["sweep", "study.toml", "--quiet"])
+        main(["sweep", "study.toml", "--quiet", "--no-report"])
     assert ended.value.code == 1
     assert "member 0 diverged: rotor.angle is not finite" in capsys.readouterr().err
 

@@ -30,7 +30,10 @@ def optimise(
     quiet: Annotated[bool, tyro.conf.arg(help="print nothing but errors")] = False,
     debug: Debug = False,
 ) -> int:
-    """Look for the best members of a study, each run once; the same command goes on."""
+    """Look for the best members of a study, each run once; the same command goes on.
+
+    Then write report.html, a page to look at all members on, and members.csv, their table.
+    """
     del debug  # `main` looks for it
     from mime.core.problem import InputError
     from mime.studies.file import read_study
@@ -60,26 +63,17 @@ def optimise(
     except OSError as error:
         raise RunFailedError(f"cannot write to {folder}: {error.strerror or error}") from error
     if not quiet:
-        print(str(found).removeprefix("StudyOptimum "))
+        title = found.study.title
+        print(str(found).replace(f"StudyOptimum {title!r}", title, 1))
         if found.best is not None:
-            scenario = described.load(()).scenario
-            assert scenario is not None, "a file names one"
             values = found.parameters().items()
-            again = [f"{name}={_word(value)}" for name, value in values]
-            fixed = [*described.table.set, *set]
-            words = [word for change in (*fixed, *again) for word in ("--set", change)]
-            print(f"\nrun it: {shlex.join(['mime', 'run', _named(scenario.file), *words])}")
+            again = [word for n, v in values for word in ("--set", f"{n}={_word(v)}")]
+            print(f"\nrun it: {shlex.join([*described.command, *again])}")
         print(f"store: {folder}" + (f"\nresult: {folder / RESULT}" if small else ""))
         if not no_report:
             print(f"report: {folder / REPORT}")
     tell_diverged(found.result, sys.stderr)
     return FAILED if found.diverged else OK
-
-
-def _named(file: Path) -> str:
-    from mime.scenarios.bundled import bundled_scenarios
-
-    return file.stem if bundled_scenarios().get(file.stem) == file else str(file)
 
 
 def _word(value: Any) -> str:

@@ -18,6 +18,7 @@ the solution (Murty's least-index rule, for lines of more than two segments).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -127,6 +128,7 @@ def diagonal(H: Float[Array, "n n"]) -> Float[Array, " n"]:
     return jnp.sum(jnp.where(jnp.eye(H.shape[0], dtype=bool), H, 0), 1)
 
 
+@partial(jax.jit, inline=True)  # traced once for each number of segments
 def on(entries: Any, segment: Int[Array, " n"]) -> Any:
     """The entry of each joint's segment (n,)."""
     chosen = entries[:, 0]

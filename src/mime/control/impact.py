@@ -8,6 +8,8 @@ of impact. v_P and v - v_P are orthogonal in H, so a blow never raises the kinet
 many stops are hit at once, as long as all of them share one restitution e from 0 to 1.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -18,6 +20,7 @@ MOST_PIVOTS = 64
 """Least-index pivoting ends by itself; states of up to 12 stops were seen to take 20 pivots."""
 
 
+@partial(jax.jit, inline=True)  # traced once for each number of joints and stops
 def velocities_after_blow(
     H: Float[Array, "n n"],
     v: Float[Array, " n"],

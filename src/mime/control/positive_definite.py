@@ -1,5 +1,7 @@
 """Small positive definite systems inside a loop: plain operations, no call of a library."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -15,6 +17,7 @@ def solve(A: Float[Array, "n n"], B: Float[Array, "n k"]) -> Float[Array, "n k"]
     )
 
 
+@partial(jax.jit, inline=True)  # traced once for each size
 def _eliminated(A: Array, B: Array) -> Array:
     """A⁻¹ B by Gauss and Jordan, which needs no pivots where A is positive definite."""
     n = A.shape[0]

@@ -17,6 +17,7 @@ unique where no torques keep the limits (something from outside pushes): then it
 misses them least. A joint that is beyond its limit when the step begins need only not get faster.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -56,6 +57,7 @@ def servo_step(
     )
 
 
+@partial(jax.jit, inline=True)  # traced once for each number of joints
 def _giving_way(
     H: Array, v_free: Array, law: ServoLaw, dt: Any, guess: tuple[Array, Array]
 ) -> tuple[Array, Array]:

@@ -63,8 +63,8 @@ class Design:
         for field, (value, limit, unit) in self.reached.items():
             lines.append(f"{field} reaches {value:.4g} of {limit:g} {unit}".rstrip())
         if len(self.ends) > 1:
-            ends = sorted(end.log_det for end in self.ends)
-            lines.append(f"log det from {len(ends)} starts: {ends[0]:.2f} to {ends[-1]:.2f}")
+            found = sorted(end.log_det for end in self.ends)
+            lines.append(f"log det from {len(found)} starts: {found[0]:.2f} to {found[-1]:.2f}")
         if not self.is_complete:
             lines.append("interrupted: the best input until then")
         return "\n".join(lines)
@@ -79,11 +79,11 @@ class Design:
 
         return picture(self)
 
-    def report(self, title: str = "Design") -> str:
+    def report(self) -> str:
         """One HTML page with all of it."""
         from mime.fitting.design_page import report_page
 
-        return report_page(self, title)
+        return report_page(self)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write time and inputs for the rig."""

@@ -18,6 +18,7 @@ from mime.native.ffi import ffi_call
 from mime.native.kernel import Flags, Kernel
 from mime.native.lowering import Unsupported
 from mime.native.lowering.program import STRUCTURED
+from mime.native.machine import why_off
 
 
 def ad_linearizations() -> dict[Any, Any]:
@@ -92,7 +93,7 @@ def _through_ffi(*args: Any, kernel: Kernel, batch: tuple[int, ...], shared: Fla
 
 def _lower_for_cpu(ctx: Any, *args: Any, **params: Any) -> Any:
     kernel, batch, shared = params["kernel"], params["batch"], params["shared"]
-    if batch and 0 in batch:
+    if why_off() or 0 in batch:  # also of what was traced before the environment said so
         return mlir.lower_fun(_in_xla, multiple_results=True)(ctx, *args, **params)
     try:
         members = int(np.prod(batch)) if batch else None

@@ -124,6 +124,7 @@ def page_content(
     for data, shape in zip(shapes, drawing.shapes):
         _measure(data, shape, recorded, factor)
     shapes = [data for data in shapes if data["kind"] != "none"]
+    _share_scales([data for data in shapes if data["kind"] == "arrow"])
     tables, numbers, notes = meshes.packed()
     for data in shapes:
         if data["kind"] == "mesh":
@@ -216,6 +217,19 @@ def _plot_data(plot: Plot, k: int) -> dict[str, Any]:
             data["colour"] = curve.colour
         curves.append(data)
     return {"title": plot.title, "curves": curves, "open": k < OPEN_PLOTS}
+
+
+def _share_scales(arrows: list[dict[str, Any]]) -> None:
+    """Arrows of one name, as a field at many points, have one scale and one line in the legend."""
+    first: dict[str, dict[str, Any]] = {}
+    for arrow in arrows:
+        leader = first.setdefault(arrow.get("what", ""), arrow)
+        leader["largest"] = max(leader["largest"], arrow["largest"])
+    for arrow in arrows:
+        leader = first[arrow.get("what", "")]
+        arrow["largest"] = leader["largest"]
+        if arrow is not leader:
+            arrow["what"] = ""
 
 
 def _measure(data: dict[str, Any], shape: Any, recorded: Recorded, factor: int) -> None:

@@ -2,6 +2,7 @@
 
 "model:desktop_arm_6axis"   a URDF that comes with MIME
 "node:arm"                  what the node `arm` holds under the same name (its `tree`)
+"node:arm.loaded_tree"      what it holds under another
 "arm.urdf"                  a file, relative to the scenario's; "arm.xacro" where code is allowed
 { ratio = 20 }              an effect, of a key that takes one; `type` where there are several
 """
@@ -66,9 +67,9 @@ def smallest_timestep(tables: ScenarioTables) -> float:
 
 
 def referred_node(value: Any) -> str | None:
-    """The node that a value refers to, if it does."""
+    """The node that a value refers to, if it does; `node:arm.loaded_tree` refers to `arm`."""
     refers = isinstance(value, str) and value.startswith(_NODE)
-    return value.removeprefix(_NODE) if refers else None
+    return value.removeprefix(_NODE).partition(".")[0] if refers else None
 
 
 def _waits_for(table: NodeTable) -> set[str]:
@@ -188,7 +189,7 @@ class _Builder:
         """The argument that a value stands for; a `ValueError` says why it is none."""
         node = referred_node(value)
         if node is not None:
-            return self._of_node(argument.name, node)
+            return self._of_node(value.partition(".")[2] or argument.name, node)
         if argument.name in cls.effect_types():
             return self._effect(cls.effect_types()[argument.name], value, at)
         if argument.is_file:

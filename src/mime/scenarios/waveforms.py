@@ -13,7 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mime._files import is_file
 from mime._text import nearest, quoted
@@ -202,6 +202,50 @@ class PulseTrain(Waveform):
         return {"high": self.high, "low": self.low}
 
 
+class _Lines(Shape):
+    """u = u_0 + Σ (u_{k+1} - u_k) clip((t - t_k) / (t_{k+1} - t_k), 0, 1): one ramp a line."""
+
+    times_s: Array
+    points: Array
+
+    def __call__(self, t: Any) -> Array:
+        u = self.points[0]
+        for k in range(len(self.points) - 1):
+            begin, end = self.times_s[k], self.times_s[k + 1]
+            part = jnp.clip((t - begin) / (end - begin), 0.0, 1.0)
+            u = u + part * (self.points[k + 1] - self.points[k])
+        return u
+
+
+class Points(Waveform):
+    """u in straight lines through `values` at `times`; held before the first and after the last"""
+
+    kind: Literal["points"]
+    times: Annotated[list[Seconds], Field(min_length=2)]
+    points: list[Value]
+    """One for each time: a number for all components, or one for each."""
+
+    @field_validator("times")
+    @classmethod
+    def _increase(cls, times: list[float]) -> list[float]:
+        if not np.all(np.diff(times) > 0):
+            raise ValueError("must increase from one to the next")
+        return times
+
+    @model_validator(mode="after")
+    def _as_many(self) -> "Points":
+        if len(self.points) != len(self.times):
+            raise ValueError(f"has {len(self.times)} times and {len(self.points)} points")
+        return self
+
+    def shape(self, size: tuple[int, ...]) -> Any:
+        points = jnp.stack([_full(point, size) for point in self.points])
+        return _Lines(_full(self.times, (len(self.times),)), points)
+
+    def values(self) -> dict[str, Any]:
+        return {f"points[{k}]": value for k, value in enumerate(self.points)}
+
+
 class Csv(Waveform):
     """u from columns of a CSV file, against its time column; held before the first and last row"""
 
@@ -234,6 +278,7 @@ WAVEFORMS: dict[str, type[Waveform]] = {
     "sine": Sine,
     "chirp": Chirp,
     "pulse_train": PulseTrain,
+    "points": Points,
     "csv": Csv,
 }
 

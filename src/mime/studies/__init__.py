@@ -9,5 +9,10 @@
     sweep, cluster  the chunks that are missing, on this machine or on a cluster of Dask's
     result          all of it as one xarray dataset
 
+    dimensions, objectives    where a search looks, and what for
+    evaluations     members that are asked for a few at a time, read or run
+    slopes          d figure / d parameter through the simulator
+    gradient_search, optuna_search, optimise, optimum    how it looks, and what it finds
+
 An evaluation, whoever asks for it, is a member of the store.
 """

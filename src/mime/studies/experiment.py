@@ -201,10 +201,19 @@ class Experiment:
                 parameters[f"{node}.{field}"] = column
             elif road == "seed":
                 initial.setdefault(node, {})["key"] = _keys(name, column)
+            elif road == "initial":
+                initial.setdefault(node, {})[field] = column
             else:
-                side = initial if road == "initial" else inputs
-                side.setdefault(node, {})[field] = column
+                inputs.setdefault(node, {})[field] = self._of_members(column)
         return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def _of_members(self, column: Any) -> Any:
+        """An input's constants so that `run_batch` takes them for members, not for times: one of a
+        single member is a number, and as many as there are steps are written for each step.
+        """
+        if not np.ndim(column) or len(column) not in (1, self.steps):
+            return column
+        return column[0] if len(column) == 1 else np.repeat(column[:, None], self.steps, axis=1)
 
     def print(self) -> str:
         """A digest of all that decides a member's result, but what varies."""
@@ -258,11 +267,11 @@ def versions() -> dict[str, str]:
 
 
 def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
-    """(member, 2) words: the keys that a node makes of such seeds."""
+    """(member, 2) words, or (2,) of one: the keys that a node makes of such seeds."""
     whole = np.asarray(seeds, dtype=np.int64)
     if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
         raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
-    return np.stack([np.zeros_like(whole), whole], axis=1).astype(np.uint32)
+    return np.stack([np.zeros_like(whole), whole], axis=-1).astype(np.uint32)
 
 
 def _figures(

@@ -16,7 +16,7 @@ from mime.core.arguments import texts
 from mime.core.problem import InputError, ParameterError
 from mime.fitting.result import Fit, FitError
 from mime.running.simulation import Simulation
-from mime.scenarios.bundled import scenario_of
+from mime.scenarios.bundled import bundled_scenarios, scenario_of
 from mime.scenarios.fields import Words
 from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario, load_scenario
@@ -366,7 +366,9 @@ def run_command(
 ) -> tuple[str, ...]:
     """The words that run a scenario as a study has it."""
     changes = [word for override in overrides for word in ("--set", override)]
-    return ("mime", "run", os.fspath(scenario), *["--allow-code"] * allow_code, *changes)
+    file = Path(scenario)
+    name = file.stem if bundled_scenarios().get(file.stem) == file else os.fspath(scenario)
+    return ("mime", "run", name, *["--allow-code"] * allow_code, *changes)
 
 
 def source_of(data: Mapping[str, Any], name: str) -> Source:

@@ -106,5 +106,5 @@ class _Problem:
         sizes = np.abs(costs[np.isfinite(costs)])
         self._scale = float(np.median(sizes)) if sizes.any() else 1.0
         self._scale = self._scale or 1.0
-        largest = np.max(np.abs(differences), axis=0, initial=0.0)
-        self._spans = np.where(largest > 0, largest, 1.0)
+        usual = np.median(np.abs(differences), axis=0)
+        self._spans = np.where(usual > 0, usual, 1.0)

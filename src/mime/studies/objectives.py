@@ -131,10 +131,14 @@ class Aim:
                 found.append(member)
         return sorted(found)
 
-    def nearest(self, figures: Figures) -> int | None:
-        """The member that breaks its limits by the least; None where no member has all figures."""
+    def nearest(self, figures: Figures, allowed: np.ndarray) -> int | None:
+        """The member that breaks its limits by the least, of those that are allowed if there are
+        any; None where no member has all figures.
+        """
         worst = np.max(self.excess(figures), axis=1, initial=-np.inf)
         sound = np.isfinite(self.costs(figures)).all(axis=1) & ~np.isnan(worst)
+        if (sound & allowed).any():
+            sound &= allowed
         return int(np.argmin(np.where(sound, worst, np.inf))) if sound.any() else None
 
 

@@ -103,7 +103,7 @@ class Search(NamedTuple):
 
 def build_search(given: Described, changed: Mapping[str, Any] | None = None) -> Search:
     """The search that tables describe, some keys of `[optimise]` changed."""
-    source, table, _ = given
+    source, table = given.source, given.table
     file = table.optimise.model_dump(exclude_unset=True) if table.optimise is not None else {}
     if table.optimise is None and not changed:
         words = 'the table is missing: [optimise] with minimise = "a figure", or maximise'
@@ -169,7 +169,7 @@ def searched(
     search: Search, folder: Path | None, progress: Progress, run: Runner, threads: int | None
 ) -> StudyOptimum:
     """Search, and tell what was found; an `InfeasibleError` where nothing was."""
-    base, _, aim, table = search
+    base, space, aim, table = search
     with contextlib.ExitStack() as stack:
         keeper: Keeper = InMemory(threads)
         if folder is not None:
@@ -179,7 +179,8 @@ def searched(
         with _interruptible(evaluations, folder):
             method = _run(search, evaluations, keeper)
         study, figures = evaluations.study, evaluations.figures
-        feasible = aim.feasible(figures)
+        allowed = space.allowed(dict(study.columns))
+        feasible = aim.feasible(figures) & allowed
         best, front = aim.best(figures, feasible), aim.front(figures, feasible)
         about = {
             "objectives": [{"figure": o.figure, "direction": o.direction} for o in aim.objectives],
@@ -193,7 +194,7 @@ def searched(
         }
         result = keeper.result(study, about)
     if not feasible.any():
-        raise InfeasibleError(closest(aim, study, figures, len(result.diverged)))
+        raise InfeasibleError(closest(aim, study, figures, allowed, len(result.diverged)))
     return StudyOptimum(
         study, result, aim.objectives, aim.limits, feasible, best, tuple(front), method
     )

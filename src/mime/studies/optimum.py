@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from mime.core.arguments import whole
 from mime.core.printing import cut
 from mime.running.precision import precision_of
 from mime.running.simulation import Simulation
-from mime.running.trajectory import Divergence
+from mime.running.trajectory import Divergence, Trajectory
 from mime.studies.objectives import Aim, Limit, Objective
 from mime.studies.result import StudyResult
 from mime.studies.store import StudyError
@@ -90,7 +91,8 @@ class StudyOptimum:
     def simulation(self, member: int | None = None) -> Simulation:
         """The graph of the best member or of another, with its parameters.
 
-        Initial states and inputs that vary are no part of a graph: `parameters` has them.
+        Initial states and inputs that vary are no part of a graph: `parameters` has them, and `run`
+        takes them.
         """
         row = self._member(member)
         experiment = self.study.experiments[self.study.variant[row]]
@@ -99,9 +101,17 @@ class StudyOptimum:
         with precision_of(experiment.simulation):
             return experiment.simulation.with_parameters(experiment.arguments(given)["parameters"])
 
+    def run(self, member: int | None = None) -> Trajectory:
+        """Run the best member or another once more, as the study did, with all that it records."""
+        return self.study.run(self._member(member))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all members as one NetCDF file; its attribute `optimise` tells what was found."""
         self.result.save(path)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page to look at all members on, as that of a sweep."""
+        return self.result.report(path)
 
     def _member(self, member: int | None) -> int:
         if member is not None:
@@ -164,9 +174,14 @@ class StudyOptimum:
         return [f"    {line}" for line in cut(_aligned(rows), more=": .front")]
 
 
-def closest(aim: Aim, study: Study, figures: Mapping[str, np.ndarray], failed: int) -> str:
-    """In words: that no member is feasible, and which one comes nearest."""
-    member = aim.nearest(figures)
+def closest(
+    aim: Aim, study: Study, figures: Mapping[str, np.ndarray], allowed: np.ndarray, failed: int
+) -> str:
+    """In words: that no member is feasible, and which one comes nearest.
+
+    allowed    (member,): which of them keep the constraints between parameters
+    """
+    member = aim.nearest(figures, allowed)
     if member is None:
         missing = [name for name in aim.figures if not np.isfinite(figures[name]).any()]
         named = f": {', '.join(map(repr, missing))} exists in none" if missing else ""
@@ -181,6 +196,8 @@ def closest(aim: Aim, study: Study, figures: Mapping[str, np.ndarray], failed: i
         for limit in aim.limits
         if limit.slack(figures[limit.figure][member]) < 0
     ]
+    if not allowed[member]:
+        broken.append("parameters that `constraints` of the study leave out")
     return (
         f"no member of {study.size:,} keeps all limits. The nearest, member {member} ({own}), has "
         f"{'; '.join(broken)}. Loosen a limit, widen a range, or raise the budget"

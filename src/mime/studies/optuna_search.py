@@ -18,8 +18,10 @@ from mime.studies.store import StudyError
 
 _BATCH = {"tpe": 16, "nsga2": 40}
 _DIRECTIONS = {"minimise": "minimize", "maximise": "maximize"}
-_MOST_IDLE = 30
+_MOST_IDLE = 5
 """Batches in a row without a new member, after which there is nothing more to ask."""
+_MOST_ASKED = 3
+"""Times the budget. Among few members a sampler names the good ones again and again."""
 
 
 def search_by_optuna(space: Space, aim: Aim, table: OptimiseTable, evaluations: Evaluations) -> str:
@@ -36,7 +38,8 @@ def search_by_optuna(space: Space, aim: Aim, table: OptimiseTable, evaluations: 
             else optuna.samplers.NSGAIISampler(seed=table.seed, population_size=max(batch, 2)),
         )
         idle = 0
-        while evaluations.left and idle < _MOST_IDLE:
+        most = _MOST_ASKED * table.budget
+        while evaluations.left and idle < _MOST_IDLE and len(own.trials) < most:
             before = len(evaluations)
             trials = [own.ask() for _ in range(min(batch, evaluations.left))]
             points = np.array([[_value(t, d) for d in space.dimensions] for t in trials])
@@ -51,7 +54,7 @@ def search_by_optuna(space: Space, aim: Aim, table: OptimiseTable, evaluations: 
             idle = idle + 1 if len(evaluations) == before else 0
     name = {"tpe": "TPE", "nsga2": "NSGA-II"}[sampler]
     asked = f"{name} of Optuna, {batch} members at once"
-    return f"{asked}; it proposed nothing new in the end" if evaluations.left else asked
+    return f"{asked}; in the end it named known members only" if evaluations.left else asked
 
 
 def _value(trial: Any, dimension: Any) -> float:

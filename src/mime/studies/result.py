@@ -104,6 +104,7 @@ def result_of(
     whole = xarray.open_dataset(
         store.arrays, engine="zarr", consolidated=False, decode_cf=False, chunks=None
     ).drop_vars(ADDRESS)
+    whole = whole[[name for name in store.layout["dimensions"] if name in whole.data_vars]]
     if "byte" in whole.dims:
         whole = whole.drop_dims("byte")
     picked: Any = rows

@@ -51,7 +51,7 @@ def test_a_switched_motor_turns_as_one_driven_by_the_mean_voltage():
     graph.add_external_input("drive", "commanded_voltage")
     simulation = graph.compile()
     inputs = {"drive": {"commanded_voltage": 6.0}}
-    _state, recorded = simulation.rollout(simulation.init_state(), inputs, steps=8000)
+    recorded = simulation.run(steps=8000, inputs=inputs)
     speed = recorded["motor"]["rotor_angular_velocity"][-1]
     smooth = motor.step_response(np.array([0.02]), amplitude=6.0)[0]
     # Pulses that start at t = 0 are (1 - D) T / 2 = 19 us ahead of their mean; the speed rises by

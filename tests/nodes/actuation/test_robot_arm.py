@@ -191,9 +191,14 @@ def test_a_wrench_at_the_tool_is_the_same_as_one_moved_to_the_link(desktop):
     com = np.asarray(fluxes["link_poses_world"][-1, :3])
     moved = np.zeros((6, 6))
     moved[5] = [*force, *(moment + np.cross(tip - com, force))]
-    update = jax.jit(lambda inputs: node.update(state(q), inputs, DT), compiler_options=QUICK)
-    at_tool = update({"end_effector_wrench_world": np.array([*force, *moment])})
-    at_link = update({"external_wrenches_per_link": moved})
+    update = jax.jit(
+        lambda tool, links: node.update(
+            state(q), {"end_effector_wrench_world": tool, "external_wrenches_per_link": links}, DT
+        ),
+        compiler_options=QUICK,
+    )
+    at_tool = update(np.array([*force, *moment]), np.zeros((6, 6)))
+    at_link = update(np.zeros(6), moved)
     np.testing.assert_allclose(
         at_tool["joint_velocities"], at_link["joint_velocities"], rtol=1e-10, atol=1e-13
     )

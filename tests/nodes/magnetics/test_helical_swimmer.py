@@ -23,6 +23,14 @@ def swimmer(**changes):
     return HelicalSwimmerNode("swimmer", 1e-4, **{**HELIX, **changes})
 
 
+_resistance = jax.jit(HelicalSwimmerNode.resistance)
+
+
+def resistance(**changes):
+    """Compiled as a whole: operation by operation it is two dozen programs."""
+    return np.array(_resistance(swimmer(**changes)))
+
+
 def quadrature(theory, sign=1.0, pitch_m=2e-3, helix_radius_m=0.5e-3, turns=3.25):
     """R by adding up forces and moments along the filament, column by column."""
     a, mu = HELIX["filament_radius_m"], HELIX["viscosity_pa_s"]
@@ -52,7 +60,7 @@ def quadrature(theory, sign=1.0, pitch_m=2e-3, helix_radius_m=0.5e-3, turns=3.25
 
 @pytest.mark.parametrize(("theory", "hand"), [("lighthill", "left"), ("gray_hancock", "right")])
 def test_the_resistance_is_the_integral_along_the_filament(theory, hand):
-    R = np.array(swimmer(theory=theory, handedness=hand).resistance())
+    R = resistance(theory=theory, handedness=hand)
     expected = quadrature(theory, 1.0 if hand == "right" else -1.0)
     size = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
     assert np.max(np.abs(R - expected) / size) < 1e-12  # what the quadrature is asked for
@@ -61,14 +69,14 @@ def test_the_resistance_is_the_integral_along_the_filament(theory, hand):
 
 
 def test_a_straight_filament_is_a_rod_and_a_bare_head_a_sphere():
-    rod = np.array(swimmer(helix_radius_m=1e-9, theory="gray_hancock").resistance())
+    rod = resistance(helix_radius_m=1e-9, theory="gray_hancock")
     length, log = 2e-3 * 3.25, np.log(2 * 2e-3 / 0.05e-3)
     xi_t, xi_n = 2e-3 * np.pi / (log - 0.5), 4e-3 * np.pi / (log + 0.5)
     assert rod[2, 2] == pytest.approx(xi_t * length, rel=1e-10)
     assert rod[0, 0] == pytest.approx(xi_n * length, rel=1e-10)
     assert rod[3, 3] == pytest.approx(xi_n * length**3 / 12, rel=1e-10)
     b = 0.8e-3
-    head = np.array(swimmer(head_radius_m=b).resistance() - swimmer().resistance())
+    head = resistance(head_radius_m=b) - resistance()
     z = length / 2 + b
     assert head[2, 2] == pytest.approx(6e-3 * np.pi * b, rel=1e-10)
     assert head[5, 5] == pytest.approx(8e-3 * np.pi * b**3, rel=1e-10)
@@ -79,7 +87,7 @@ def test_a_straight_filament_is_a_rod_and_a_bare_head_a_sphere():
 
 def speed_per_spin(**changes):
     """U / Omega of a helix that is turned about its axis and held on it."""
-    R = swimmer(**changes).resistance()
+    R = resistance(**changes)
     return -R[2, 5] / R[2, 2]
 
 

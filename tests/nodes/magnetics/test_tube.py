@@ -11,6 +11,7 @@ import scipy
 from mime import GraphManager, HelicalSwimmerNode, ParameterError, Tube
 from mime.nodes.magnetics.resistive_force import Helix, filament_coefficients
 from mime.nodes.magnetics.wall_drag import filament_reach, sphere_about, sphere_along
+from sizes import sized
 
 MU, R_TUBE = 1e-3, 2e-3
 RING = {
@@ -148,6 +149,55 @@ def test_friction_stops_what_is_pushed_by_less_than_mu_n(tube):
     assert drag * v + most * v / np.hypot(v, CREEP) == pytest.approx(shares * most, rel=1e-8)
     assert v[0] < 3 * CREEP  # it creeps
     assert v[1] > 100 * CREEP
+
+
+def test_the_balance_is_found_in_all_kinds_of_contact(tube):
+    rng, n = np.random.default_rng(0), sized(400, small=64)
+    away = np.sqrt(rng.uniform(0, 1, n)) * (R_TUBE - HULL + 5e-6)  # half of them touch
+    angle = rng.uniform(0, 2 * np.pi, n)
+    tilt = scipy.spatial.transform.Rotation.random(n, random_state=1).as_quat(scalar_first=True)
+    place = np.stack([0 * away, away * np.cos(angle), away * np.sin(angle)], 1)
+    place[::2] *= ((R_TUBE - HULL + rng.normal(0, 5e-6, n)) / away)[::2, None]
+    given = {
+        "ring.tube.friction": rng.uniform(0, 0.5, n),
+        "ring.tube.stiffness_n_per_m": 10 ** rng.uniform(-1, 3, n),
+        "ring.tube.soft_depth_m": 10 ** rng.uniform(-7, -5, n),
+        "ring.tube.creep_speed_m_s": 10 ** rng.uniform(-6, -4, n),
+        "ring.quadratic_drag_n_m_s2": np.where(rng.random(n) < 0.5, 0, 1e-13),
+    }
+    wrench = rng.normal(size=(n, 6)) * ([1e-6] * 3 + [1e-9] * 3)
+    poses = np.hstack([place, tilt])
+    run = tube.run_batch(
+        steps=1, inputs={"ring": {"wrench_world": wrench}}, parameters=given,
+        initial_state={"ring": {"pose_world": poses}},
+    )["ring"]  # fmt: skip
+    V = run["twist_world"][:, -1]
+    mu, k, w, v0, c2 = given.values()
+    R = np.array(ring().resistance())
+    turn = scipy.spatial.transform.Rotation.from_quat(tilt, scalar_first=True).as_matrix()
+    both = np.kron(np.eye(2), np.ones((3, 3))) * np.tile(turn, (1, 2, 2))
+    distance = np.linalg.norm(place, axis=1)
+    normal, depth = place / distance[:, None], distance + HULL - R_TUBE
+    velocity = V[:, :3] + np.cross(V[:, 3:], HULL * normal)
+    into = np.sum(velocity * normal, 1)
+
+    def push(g):
+        g = np.maximum(g, 0)
+        return 2 * k * np.where(g < w, g**2 / (2 * w), g - w / 2)  # of both balls
+
+    slide = velocity - into[:, None] * normal
+    grip = mu * push(depth) / np.sqrt(np.sum(slide**2, 1) + v0**2)
+    wall = -push(depth + DT * into)[:, None] * normal - grip[:, None] * slide
+    spin = np.sum(turn[:, :, 2] * V[:, 3:], 1)
+    drag = np.einsum("nij,jk,nlk,nl->ni", both, R, both, V)
+    drag[:, 3:] += (c2 * np.abs(spin) * spin)[:, None] * turn[:, :, 2]
+    total = wrench - [0, 0, WEIGHT, 0, 0, 0] - drag
+    total = total + np.hstack([wall, np.cross(HULL * normal, wall)])
+    assert np.mean(depth > 0) > 0.2
+    scale = np.linalg.norm(wrench[:, :3], axis=1) + np.linalg.norm(wall, axis=1)
+    # Newton's method ends at the root of a rounding in energy; what sticks feels it most.
+    assert np.all(np.linalg.norm(total[:, :3], axis=1) < 3e-8 * scale)
+    assert np.all(np.linalg.norm(total[:, 3:], axis=1) < 3e-8 * scale * HULL)
 
 
 def unbalanced(dt):

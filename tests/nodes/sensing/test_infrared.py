@@ -20,8 +20,9 @@ def test_each_is_the_others_inverse_and_so_are_the_slopes():
     counts = adc_from_distance(d, *IR, 12.0)
     np.testing.assert_allclose(distance_from_adc(counts, *IR, 12.0), d, atol=1e-14)
     assert np.all(np.diff(counts) < 0)  # less light from further away
-    there = jax.vmap(jax.grad(lambda d: adc_from_distance(d, *IR)))(d)
-    back = jax.vmap(jax.grad(lambda n: distance_from_adc(n, *IR)))(adc_from_distance(d, *IR))
+    there = jax.jit(jax.vmap(jax.grad(lambda d: adc_from_distance(d, *IR))))(d)
+    counts = adc_from_distance(d, *IR)
+    back = jax.jit(jax.vmap(jax.grad(lambda n: distance_from_adc(n, *IR))))(counts)
     np.testing.assert_allclose(there * back, 1.0, rtol=1e-11)
 
 
@@ -29,7 +30,7 @@ def test_each_is_the_others_inverse_and_so_are_the_slopes():
     ("function", "value"), [(distance_from_adc, 100.0), (adc_from_distance, 2.0)]
 )
 def test_without_light_it_is_the_limit_with_a_finite_gradient(function, value):
-    limit, slope = jax.value_and_grad(function)(value, *IR)
+    limit, slope = jax.jit(lambda x: jax.value_and_grad(function)(x, *IR))(value)
     assert float(limit) == (IR[0] if function is distance_from_adc else IR[2])
     assert float(slope) == 0.0
 

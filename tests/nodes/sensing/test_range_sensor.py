@@ -181,11 +181,11 @@ def test_gradients_pass_quantisation_only_straight_through():
 
 def test_single_precision_stays_single():
     single = lambda tree: jax.tree.map(  # noqa: E731
-        lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree
+        lambda x: np.float32(x) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree
     )
     for options in ({}, {"noise_m": 1e-3, "delay_samples": 1, "beam_half_angle_rad": 0.1, **IR}):
         node = sensor(**options)
-        pose = {"pose_world": POSE.astype(jnp.float32)}
+        pose = {"pose_world": np.float32(POSE)}
         state = single(node).update(single(node.initial_state()), pose, 1e-3)
         fluxes = single(node).compute_boundary_fluxes(state, pose, 1e-3)
         assert {x.dtype for x in fluxes.values()} == {jnp.dtype("float32")}

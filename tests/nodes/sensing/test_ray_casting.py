@@ -67,20 +67,20 @@ def test_outside_the_maze_its_outer_faces_are_seen_and_nothing_else():
 
 def test_gradients_agree_with_central_differences(scene):
     origin, angle, *maze = scene
-    pose = jnp.asarray(np.column_stack([origin, angle]))
+    pose = np.column_stack([origin, angle])
 
     def of(pose):
         return cast(pose[:, :2], pose[:, 2], *maze)
 
-    ours = np.asarray(jax.grad(lambda p: jnp.sum(of(p)))(pose))
+    ours = np.asarray(jax.jit(jax.grad(lambda p: jnp.sum(of(p))))(pose))
     assert np.all(np.isfinite(ours))
     smooth, theirs = np.ones(len(angle), bool), np.zeros_like(ours)
     for i in range(3):
         h = np.zeros(3)
         h[i] = 1e-7
-        left, mid, right = of(pose - h[None]), of(pose), of(pose + h[None])
+        left, mid, right = (np.asarray(of(p)) for p in (pose - h, pose, pose + h))
         theirs[:, i] = (right - left) / 2e-7
-        smooth &= np.abs(np.asarray(right + left - 2 * mid)) < 1e-9  # no edge between
+        smooth &= np.abs(right + left - 2 * mid) < 1e-9  # no edge between
     assert smooth.sum() > 350
     # Rounding of 1 m over 2e-7, and curvature up to tan² at grazing rays.
     np.testing.assert_allclose(ours[smooth], theirs[smooth], rtol=1e-4, atol=1e-7)
@@ -93,7 +93,8 @@ def test_single_precision_errs_by_rounding_only(scene):
     assert single.dtype == np.float32
     error = np.abs(np.asarray(single) - exact)
     assert np.quantile(error, 0.99) < 5e-6  # eps · 1.4 m / cos; at edges a ray may pass a post
-    by = jax.grad(lambda a: jnp.sum(cast(np.float32(origin), a, *maze)))(np.float32(angle))
+    total = jax.jit(jax.grad(lambda a: jnp.sum(cast(np.float32(origin), a, *maze))))
+    by = total(np.float32(angle))
     assert np.all(np.isfinite(by))
 
 

@@ -5,6 +5,7 @@ front.
 """
 
 from collections.abc import Callable
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -200,5 +201,6 @@ def _rows(X: Frame) -> list[list[Scalar]]:
     return [[*row, p] for row, p in zip(X.R, X.r, strict=True)] + [[0.0, 0.0, 0.0, 1.0]]
 
 
+@partial(jax.jit, inline=True)  # traced once
 def _pose(T: Array) -> jax.Array:
     return jnp.concatenate([T[:3, 3], quat_from_matrix(jnp.asarray(T[:3, :3]))])

@@ -65,18 +65,19 @@ def _over_length(s: Array, z: Array, half_length: Array) -> tuple[Array, Array, 
         (upper, upper_z), (lower, lower_z) = _end(s, z + half_length), _end(s, z - half_length)
         return upper - lower, upper_z - lower_z
 
-    def far(s: Array, z: Array) -> Array:
+    def far(s: Array, z: Array) -> tuple[Array, Array]:
         def add(total: Array, node: tuple[Array, Array]) -> tuple[Array, None]:
             t, weight = node
             mean, sum_c, _ = _means(s, z - half_length * t, _FAR_MEANS)
             return total + weight * sum_c / mean, None
 
         nodes = jnp.asarray(_NODES, s.dtype), jnp.asarray(_WEIGHTS, s.dtype)
-        return half_length * jax.lax.scan(add, jnp.zeros_like(s), nodes)[0]
+        total = half_length * jax.lax.scan(add, jnp.zeros_like(s), nodes)[0]
+        return total, total  # once to differentiate, once as it is
 
     (closed, closed_z), (closed_s, _) = jax.jvp(near, (s,), (jnp.ones_like(s),))
     away = jnp.where(is_far, s, 99.0), z  # where no node of the sum is near
-    summed, (summed_s, summed_z) = far(*away), jax.jacfwd(far, (0, 1))(*away)
+    (summed_s, summed_z), summed = jax.jacfwd(far, (0, 1), has_aux=True)(*away)
     return (
         jnp.where(is_far, summed, closed),
         jnp.where(is_far, summed_s, closed_s),

@@ -38,6 +38,29 @@ class Balance(NamedTuple):
     dt: Scalar
 
 
+def free_twist(
+    R: Float[Array, "6 6"], wrench: Float[Array, "6"], quadratic_drag: Scalar
+) -> Float[Array, "6"]:
+    """V where there is no wall, in the body's axes.
+
+    S Omega + c2 |w| w e_z = T - C A⁻¹ F,   S = D - C A⁻¹ Cᵀ,   w = Omega_z
+
+    is left when U is eliminated from R = [A Cᵀ; C D]. Its solution for c2 = 0 has the spin w_0;
+    with c2 it is the root of w + c2 (S⁻¹)_zz |w| w = w_0. Then c2 |w| is known: one more linear
+    drag.
+    """
+    A, C, force, torque = R[:3, :3], R[3:, :3], wrench[:3], wrench[3:]
+    A_inverse = _inverse(A)
+    turning = torque - C @ (A_inverse @ force)
+    S = R[3:, 3:] - C @ A_inverse @ C.T
+    S_inverse = _inverse(S)
+    free_spin = S_inverse[2] @ turning
+    root = jnp.sqrt(1.0 + 4.0 * quadratic_drag * S_inverse[2, 2] * jnp.abs(free_spin))
+    spin = 2.0 * free_spin / (1.0 + root)
+    Omega = _inverse(S.at[2, 2].add(quadratic_drag * jnp.abs(spin))) @ turning
+    return jnp.concatenate([A_inverse @ (force - C.T @ Omega), Omega])
+
+
 def balanced_twist(problem: Balance) -> Float[Array, "6"]:
     """V, by Newton's method on velocities and directions of friction, d = v_s / sqrt(..), at once.
 
@@ -130,3 +153,9 @@ def _jacobians(contacts: Contacts) -> tuple[Float[Array, "n 6"], Float[Array, "n
     same = jnp.broadcast_to(eye[None], turn.shape)
     velocity = jnp.concatenate([same, turn], axis=2)
     return into, velocity - n[:, :, None] * into[:, None, :]
+
+
+def _inverse(M: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """M⁻¹ of a symmetric matrix: its columns are cross products of M's over the determinant."""
+    columns = jnp.stack([jnp.cross(M[1], M[2]), jnp.cross(M[2], M[0]), jnp.cross(M[0], M[1])], 1)
+    return columns / (M[0] @ columns[:, 0])

@@ -112,6 +112,7 @@ class MagneticBodyNode(Node):
             "magnet_wrench_world": Output((6,), "N, N·m", "on the magnet, at its centre c"),
             "load_torque": Output((), "N·m", "on the rotor, about its axis"),
             "potential_energy": Output((), "J", "-m_0 . B - m_soft . B / 2"),
+            "angle_to_field": Output((), "rad", "between m and B: the lag in a turning field"),
         }
 
     def state_spec(self) -> dict[str, Output]:
@@ -143,6 +144,7 @@ class MagneticBodyNode(Node):
             "magnet_wrench_world": jnp.concatenate([-force, moment_on_magnet]),
             "load_torque": (R_world_magnet @ axis) @ about_axis,
             "potential_energy": -(permanent + 0.5 * induced) @ B,
+            "angle_to_field": _angle(m, B),
         }
 
     def moment_world(self, inputs: Values) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
@@ -168,6 +170,15 @@ class MagneticBodyNode(Node):
         """B at the body, with the background."""
         B = jnp.asarray(inputs["field_world"])
         return B if self.background_field_t is None else B + self.background_field_t
+
+
+def _angle(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, ""]:
+    """Between two vectors, rad; 0 with a gradient of 0 where they are parallel."""
+    cross = jnp.cross(a, b)
+    square = cross @ cross
+    parallel = square == 0.0
+    sine = jnp.where(parallel, 0.0, jnp.sqrt(jnp.where(parallel, 1.0, square)))
+    return jnp.arctan2(sine, a @ b)
 
 
 def _is_zero(vector: Array) -> bool:

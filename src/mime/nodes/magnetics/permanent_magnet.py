@@ -136,9 +136,13 @@ class PermanentMagnetNode(Node):
         points = jnp.asarray(boundary_inputs["points_world"])
         R_world_magnet = quat_to_matrix(pose[3:])
 
+        def twice(point: Float[Array, "3"]) -> tuple[Array, Array]:
+            field = self._field(point)
+            return field, field  # once to differentiate, once as it is
+
         def at(point_world: Float[Array, "3"]) -> tuple[Array, Array, Array]:
             point = R_world_magnet.T @ (point_world - pose[:3])
-            field, gradient = self._field(point), jax.jacfwd(self._field)(point)
+            gradient, field = jax.jacfwd(twice, has_aux=True)(point)
             gradient_world = R_world_magnet @ gradient @ R_world_magnet.T
             field_world = R_world_magnet @ field
             if self.background_field_t is not None:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from mime.core.node import Scalar
+from mime.core.pose import Scalar as Number
 from mime.nodes.magnetics.wall_drag import filament_reach, sphere_about, sphere_along
 from mime.xla.stacking import stack_scalars
 
@@ -32,7 +33,7 @@ class Helix(NamedTuple):
     """1: right-handed, -1: left-handed."""
 
 
-def flow_reach(helix: Helix, theory: str, tube_radius_m: Scalar | None = None) -> Array:
+def flow_reach(helix: Helix, theory: str, tube_radius_m: Number | None = None) -> Array:
     """l, how far the flow about a piece of filament reaches, m; in a tube 1 / (1/l + 1/l_wall).
 
     gray_hancock  2 lambda,     lighthill  0.18 Lambda;     l_wall as in `filament_reach`
@@ -40,7 +41,7 @@ def flow_reach(helix: Helix, theory: str, tube_radius_m: Scalar | None = None) -
     lambda is the pitch, Lambda the length of one turn along the filament.
     """
     if theory == "gray_hancock":
-        reach = 2.0 * helix.pitch_m
+        reach = 2.0 * jnp.asarray(helix.pitch_m)
     else:
         reach = 0.18 * jnp.sqrt(helix.pitch_m**2 + (2.0 * math.pi * helix.radius_m) ** 2)
     if tube_radius_m is None:
@@ -50,7 +51,7 @@ def flow_reach(helix: Helix, theory: str, tube_radius_m: Scalar | None = None) -
 
 
 def filament_coefficients(
-    helix: Helix, viscosity_pa_s: Scalar, theory: str, tube_radius_m: Scalar | None = None
+    helix: Helix, viscosity_pa_s: Number, theory: str, tube_radius_m: Number | None = None
 ) -> tuple[Array, Array]:
     """xi_t, xi_n in N·s/m²: resistance along and across a filament, for each metre of it.
 
@@ -61,7 +62,7 @@ def filament_coefficients(
     """
     across = jnp.log(flow_reach(helix, theory, tube_radius_m) / helix.filament_radius_m)
     along = across - 0.5 if theory == "gray_hancock" else across
-    resistance = 2.0 * math.pi * viscosity_pa_s
+    resistance = 2.0 * math.pi * jnp.asarray(viscosity_pa_s)
     return resistance / along, 2.0 * resistance / (across + 0.5)
 
 
@@ -104,7 +105,7 @@ def helix_resistance(helix: Helix, xi_t: Array, xi_n: Array) -> Float[Array, "6 
 
 
 def sphere_resistance(
-    viscosity_pa_s: Scalar, radius_m: Scalar, z_m: Scalar, tube_radius_m: Scalar | None = None
+    viscosity_pa_s: Number, radius_m: Number, z_m: Number, tube_radius_m: Number | None = None
 ) -> Array:
     """R of a sphere whose centre is z up the axis: 6 pi mu b and, about its centre, 8 pi mu b³.
 

@@ -6,9 +6,10 @@ sphere, about the axis   K = 1 / (1 - 0.79682 l³)
 filament                 its flow ends at the wall: (R² - rho²) / R bounds its logarithm
 """
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from mime.core.node import Scalar
+from mime.core.pose import Scalar
 
 WIDEST_SPHERE = 0.6
 """Of the tube's radius: beyond, Haberman and Sayre's formula is more than 5 % below their table."""
@@ -20,6 +21,7 @@ def sphere_along(ratio: Scalar) -> Float[Array, ""]:
     By Haberman and Sayre (1958). Their exact table is 0.1 % away at b / R_tube = 0.3, 0.4 % at 0.4,
     1.7 % at 0.5 and 4.9 % at 0.6.
     """
+    ratio = jnp.asarray(ratio)
     numerator = 1.0 - 0.75857 * ratio**5
     return numerator / (
         1.0 - 2.1050 * ratio + 2.0865 * ratio**3 - 1.7068 * ratio**5 + 0.72603 * ratio**6
@@ -28,7 +30,7 @@ def sphere_along(ratio: Scalar) -> Float[Array, ""]:
 
 def sphere_about(ratio: Scalar) -> Float[Array, ""]:
     """Torque of a sphere that turns about the axis over 8 pi mu b³ (Happel and Brenner)."""
-    return 1.0 / (1.0 - 0.79682 * ratio**3)
+    return 1.0 / (1.0 - 0.79682 * jnp.asarray(ratio) ** 3)
 
 
 def filament_reach(tube_radius_m: Scalar, distance_m: Scalar) -> Float[Array, ""]:
@@ -36,4 +38,5 @@ def filament_reach(tube_radius_m: Scalar, distance_m: Scalar) -> Float[Array, ""
 
     Along it, the drag is 2 pi mu / ln(reach / a): the filament's image in the wall.
     """
-    return (tube_radius_m**2 - distance_m**2) / tube_radius_m
+    R = jnp.asarray(tube_radius_m)
+    return (R**2 - distance_m**2) / R

@@ -21,7 +21,9 @@ class Extreme(NamedTuple):
 
     figure: Column
     best: int
-    """A member; that with the smallest value where nobody says what is better."""
+    """A member that keeps all limits, if one does; that with the smallest value where nobody says
+    what is better.
+    """
     worst: int
 
     @property
@@ -45,8 +47,10 @@ def extremes(table: Table) -> list[Extreme]:
     for figure in table.figures:
         if np.isnan(figure.values).all():
             continue
-        ends = int(np.nanargmin(figure.values)), int(np.nanargmax(figure.values))
-        best, worst = ends[::-1] if figure.direction == "maximise" else ends
+        sign = -1.0 if figure.direction == "maximise" else 1.0
+        able = np.where(table.eligible, sign * figure.values, np.nan)
+        cost = sign * figure.values if np.isnan(able).all() else able
+        best, worst = int(np.nanargmin(cost)), int(np.nanargmax(sign * figure.values))
         found.append(Extreme(figure, best, worst))
     return found
 

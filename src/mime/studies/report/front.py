@@ -24,12 +24,15 @@ def front(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def fronts(table: Table) -> np.ndarray:
-    """Members on a front of a figure with another column, whichever direction is better."""
+    """Members on a front of a figure with another column, whichever direction is better; of those
+    that may be best.
+    """
+    eligible = table.eligible
     figures = table.figures
     others = [column for column in table.columns if not column.words]
     found: list[np.ndarray] = [np.empty(0, int)]
     for column in others:
-        for order in _sorted(column):
+        for order in _sorted(column, eligible):
             for figure in figures:
                 if figure is column:
                     continue
@@ -40,9 +43,9 @@ def fronts(table: Table) -> np.ndarray:
     return np.unique(np.concatenate(found))
 
 
-def _sorted(column: Column) -> Iterator[np.ndarray]:
+def _sorted(column: Column, eligible: np.ndarray) -> Iterator[np.ndarray]:
     """Members by growing and by falling value."""
-    there = np.flatnonzero(~np.isnan(column.values))
+    there = np.flatnonzero(eligible & ~np.isnan(column.values))
     order = there[np.argsort(column.values[there], kind="stable")]
     yield order
     yield order[::-1]

@@ -131,6 +131,7 @@ def _study(
         "first": first,
         "axes": [first, others[0]] if len(figures) > 1 else [0, first],
         "search": search,
+        "limited": bool(table.limits) and not table.outside.all(),
         "command": list(study.command) if study else [],
         "diverged": {"named": dict(list(table.diverged.items())[:_MOST_NAMED])},
         "sensitivity": {name: _indices(entry) for name, entry in found.items()},
@@ -181,7 +182,8 @@ def _indices(found: Indices) -> dict[str, Any]:
 def _about(result: StudyResult, table: Table) -> str:
     varied = ", ".join(column.name for column in table.parameters)
     source = result.dataset.attrs.get("source", "")
-    return f"{table.size:,} members of {source}; {varied} vary" if source else varied
+    vary = "varies" if len(table.parameters) == 1 else "vary"
+    return f"{counted(table.size)} of {source}; {varied} {vary}"
 
 
 def _notes(table: Table, chosen: Selection) -> list[str]:
@@ -192,16 +194,21 @@ def _notes(table: Table, chosen: Selection) -> list[str]:
         words = "; ".join(f"{member}: {where}" for member, where in some)
         more = ", ..." if len(table.diverged) > len(some) else ""
         found.append(
-            f"{len(table.diverged):,} of {table.size:,} members left the finite numbers and have "
-            f"no figures ({words}{more})."
+            f"Diverged, without figures: {len(table.diverged):,} of {counted(table.size)} "
+            f"({words}{more})."
         )
     if (count := int(np.count_nonzero(table.outside))) > 0:
-        found.append(f"{count:,} members are outside of their limits ({table.limits}).")
+        found.append(f"Outside of limits ({table.limits}): {counted(count)}.")
     for column in table.figures:
         missing = int(np.count_nonzero(np.isnan(column.values))) - len(table.diverged)
         if missing > 0:
-            found.append(f"{missing:,} members did not reach a value of {column.name}.")
+            found.append(f"Without a value of {column.name}: {counted(missing)}.")
     return found
+
+
+def counted(number: int) -> str:
+    """`1 member`, `2,000 members`"""
+    return f"{number:,} member{'s' * (number != 1)}"
 
 
 def _extremes(ends: list[Extreme], replays: Replays) -> str:

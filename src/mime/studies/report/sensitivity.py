@@ -141,11 +141,11 @@ def of_members(y: np.ndarray, parameters: Sequence[Column], assumed: str = "") -
     )
     kept = y[there]
     if len(kept) < _FEWEST:
-        return Indices({}, {}, f"{words}Too few for indices: at least {_FEWEST} members")
+        return Indices({}, {}, f"Too few for indices: {len(kept)}, of at least {_FEWEST} members")
     if not np.var(kept) > 0:
         return Indices({}, {}, f"{words}It is the same for all members")
     y = (kept - kept.mean()) / kept.std()
-    most = _most_classes(len(y), len(parameters))
+    most = int(np.clip(len(y) / (3 * len(parameters)), 2, _MOST_CLASSES))  # a third would do
     classes = [_classes(column.values[there], most) for column in parameters]
     parts = _parts(y, classes)
     rest = y - sum(part[own] for part, own in zip(parts, classes))
@@ -156,11 +156,6 @@ def of_members(y: np.ndarray, parameters: Sequence[Column], assumed: str = "") -
         for column, part, own in zip(parameters, parts, classes)
     }
     return Indices(first, {}, words.strip())
-
-
-def _most_classes(size: int, parameters: int) -> int:
-    """So many that a third of the members would do to fit them all."""
-    return int(np.clip(min(np.sqrt(size) / 1.5, size / (3 * parameters)), 2, _MOST_CLASSES))
 
 
 def _parts(y: np.ndarray, classes: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -213,6 +208,7 @@ def _classes(x: np.ndarray, most: int) -> np.ndarray:
     values, place = np.unique(x, return_inverse=True)
     if len(values) <= most:
         return place
+    most = int(np.clip(np.sqrt(len(x)) / 1.5, 2, most))
     rank = np.empty(len(x), int)
     rank[np.argsort(place, kind="stable")] = np.arange(len(x))
     first = np.full(len(values), len(x))

@@ -69,7 +69,7 @@ def _of_experiment(
             e.figure.name: Slopes(e.best, f"Not differentiable: {why}", []) for e in smooth
         }
     for place, end in enumerate(smooth):
-        words = "By how much it changes when one parameter does, and all others are held."
+        words = f"By how much it changes, where it is {end.titles[0]}, when one parameter does."
         rows = _rows(study, free, end, table[place, place], points[place])
         found[end.figure.name] = Slopes(end.best, words, rows)
     return found

@@ -87,6 +87,11 @@ class Table:
         """What came out."""
         return [column for column in self.columns if column.kind == "figure"]
 
+    @property
+    def eligible(self) -> np.ndarray:
+        """(member,) who may be best: those that keep all limits; all where none does."""
+        return np.ones(self.size, bool) if self.outside.all() else ~self.outside
+
     def write_csv(self, path: Path) -> None:
         """All members, a line each, a block at a time; whole or not at all."""
 
@@ -104,7 +109,9 @@ class Table:
             members = range(rows.start, rows.stop)
             addresses = self._hexadecimal(rows)
             cells = [column.cells(rows) for column in self.columns]
-            failed = [_quoted(self.diverged.get(member, "")) for member in members]
+            failed = [""] * len(members)
+            for member in self.diverged.keys() & members:
+                failed[member - first] = _quoted(self.diverged[member])
             outside = ["1" if value else "0" for value in self.outside[rows].tolist()]
             lines = zip(map(str, members), addresses, *cells, failed, outside)
             yield "\n".join(map(",".join, lines)) + "\n"
@@ -112,7 +119,8 @@ class Table:
     def _hexadecimal(self, rows: slice) -> list[str]:
         if self.addresses is None:
             return [""] * (rows.stop - rows.start)
-        return [row.tobytes().hex() for row in self.addresses[rows]]
+        digits, width = self.addresses[rows].tobytes().hex(), 2 * self.addresses.shape[1]
+        return [digits[i : i + width] for i in range(0, len(digits), width)]
 
 
 def table_of(result: StudyResult) -> Table:
@@ -138,15 +146,18 @@ def table_of(result: StudyResult) -> Table:
             numbers, unit = np.asarray(values.values, float), _unit(values.attrs)
             columns.append(Column(str(name), unit, "figure", numbers, False, (), about, direction))
     failed = {member: str(where) for member, where in result.diverged.items()}
-    limits = [limit for name, merit in merits.items() for limit in _limits(name, merit)]
-    limits += [Limit(e["figure"], e["sense"], e["bound"]) for e in search.get("constraints", ())]
+    if search:  # it says itself what must be kept
+        limits = [Limit(e["figure"], e["sense"], e["bound"]) for e in search["constraints"]]
+    else:
+        limits = [limit for name, merit in merits.items() for limit in _limits(name, merit)]
     outside = np.zeros(dataset.sizes["member"], bool)
     by_name = {column.name: column for column in columns}
     told = []
     for limit in dict.fromkeys(limits):
         column = by_name[limit.figure]
         outside |= ~limit.is_kept(column.values)
-        told.append(f"{limit.figure} {limit.sense} {limit.bound:g} {column.unit}".rstrip())
+        sign = {"<=": "≤", ">=": "≥"}[limit.sense]
+        told.append(f"{limit.figure} {sign} {limit.bound:g} {column.unit}".rstrip())
     return Table(tuple(columns), result.addresses, failed, outside, ", ".join(told))
 
 

@@ -21,7 +21,7 @@ SPRINGS = {
 
 
 def _reference(start: Any, duration: float, elastic: bool) -> np.ndarray:
-    """q at the end: the plane's equation of motion, integrated by SciPy to 1e-12."""
+    """q at the end: the plane's equation of motion, integrated by SciPy to 1e-13."""
     k = np.array(STIFFNESS) if elastic else np.zeros(3)
     rotor = 50.0**2 * 1e-4
 
@@ -33,7 +33,7 @@ def _reference(start: Any, duration: float, elastic: bool) -> np.ndarray:
         return np.concatenate([qd, qdd, spin, pull / rotor])
 
     x = np.concatenate([start, np.zeros(3), start, np.zeros(3)])
-    options = {"method": "DOP853", "rtol": 1e-12, "atol": 1e-13}
+    options = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-14}
     found = scipy.integrate.solve_ivp(slope, (0, duration), x, **options)
     return found.y[:3, -1]
 
@@ -59,7 +59,7 @@ def higher_orders(
     """error ~ dt² (midpoint), dt⁴ (gauss4, rk4);   |E(t) - E(0)| bounded (midpoint, gauss4)
 
     Reference: The plane's equation of motion in closed form, with the rotors behind their springs
-    where the arm is elastic, integrated by SciPy (DOP853) to 1e-12; and the constant
+    where the arm is elastic, integrated by SciPy (DOP853) to 1e-13; and the constant
     E = q̇ᵀ M q̇ / 2 + Σ m_i g z_i.
     Procedure:
     1. Release the arm, rigid and elastic, without friction; compare the angles after 0.2 s at three

@@ -9,6 +9,7 @@ losses) are left out; a gear's output inertia is in J. A driven shaft is taken a
 motor alone. `exact_step` is the step of `integrator="exact"`.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -110,7 +111,11 @@ def step_response(
     amplitude: float = 1.0,
 ) -> Float[Array, " t"]:
     """The rotor's speed after a step of the command from rest, exact at each time."""
-    mode = _checked(motor, mode)
+    return _step_response(motor, times, amplitude, mode=_checked(motor, mode))
+
+
+@partial(jax.jit, static_argnames="mode")  # else each of its operations is a program of XLA's
+def _step_response(motor: MotorParameters, times: Any, amplitude: Any, *, mode: str) -> Array:
     dtype = motor.inertia_kg_m2.dtype
     zero = jnp.zeros((), dtype)
     fields = ("angle", "angular_velocity", "current", "velocity_integral_error")
@@ -131,6 +136,11 @@ def frequency_response(
     motor: MotorParameters, omega: Float[ArrayLike, " f"], mode: str | None = None
 ) -> Complex[Array, " f"]:
     """G(j omega), omega in rad/s."""
+    return _frequency_response(motor, omega, mode=_checked(motor, mode))
+
+
+@partial(jax.jit, static_argnames="mode")
+def _frequency_response(motor: MotorParameters, omega: Any, *, mode: str) -> Array:
     numerator, denominator = transfer_function(motor, mode)
     s = 1j * jnp.asarray(omega, numerator.dtype)
     return jnp.polyval(numerator, s) / jnp.polyval(denominator, s)

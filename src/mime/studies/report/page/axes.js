@@ -31,13 +31,13 @@ class Frame {
     for (const tick of ticksOf(x, xScale, Math.max(2, Math.floor(across)))) {
       const at = LEFT + xScale.to(tick) * width;
       svg.append(drawn("line", { x1: at, x2: at, y1: ABOVE + height, y2: ABOVE + height + 4, class: "axis" }));
-      const words = x.words.length ? shortWords(x.words[tick], 80) : formatted(tick, 4);
+      const words = x.words.length ? shortWords(x.words[tick], width / x.words.length + 20) : formatted(tick, digitsOf(xScale));
       svg.append(drawn("text", { x: at, y: ABOVE + height + 16, class: "tick", "text-anchor": "middle" }, words));
     }
     for (const tick of ticksOf(y, yScale, 5)) {
       const at = ABOVE + (1 - yScale.to(tick)) * height;
       svg.append(drawn("line", { x1: LEFT - 4, x2: LEFT, y1: at, y2: at, class: "axis" }));
-      const words = y.words.length ? shortWords(y.words[tick], 62) : formatted(tick, 4);
+      const words = y.words.length ? shortWords(y.words[tick], 66) : formatted(tick, digitsOf(yScale));
       svg.append(drawn("text", { x: LEFT - 6, y: at + 4, class: "tick", "text-anchor": "end" }, words));
     }
     const middle = ABOVE + height / 2;

@@ -26,10 +26,10 @@ function rampColour(t) {
 // The bar that says which colour is which value.
 function colourBar(place, column, scale) {
   place.replaceChildren();
-  const low = element("span", "", withUnit(scale.low, column, 4));
+  const low = element("span", "", withUnit(scale.low, column, digitsOf(scale)));
   const bar = element("i", "ramp");
   bar.style.background = `linear-gradient(90deg, ${[0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1].map(rampColour).join(",")})`;
-  place.append(low, bar, element("span", "", withUnit(scale.high, column, 4)));
+  place.append(low, bar, element("span", "", withUnit(scale.high, column, digitsOf(scale))));
   if (scale.log) place.append(element("span", "dim", "logarithmic"));
 }
 

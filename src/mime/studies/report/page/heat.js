@@ -136,7 +136,7 @@ class Heat {
     svg.append(drawn("rect", { x: LEFT + i * box.width, y: ABOVE + (height - 1 - j) * box.height, ...box, class: "cursor" }));
     const value = found[j * width + i];
     const counted = this.statistic.value === "count";
-    const words = Number.isNaN(value) ? "no member" : counted ? `${value} members` : withUnit(value, figure, 5);
+    const words = Number.isNaN(value) ? "no member" : counted ? counted(value) : withUnit(value, figure, 5);
     this.told.textContent = `${cellWords(x, i)}, ${cellWords(y, j)}: ${words}`;
   }
 }

@@ -29,6 +29,16 @@ function formatted(value, digits = 5) {
   return words.replace("-", "−").replace("e−", "e-");
 }
 
+// So many digits that the ends of a scale and what lies between them differ.
+function digitsOf({ low, high }) {
+  const size = Math.max(Math.abs(low), Math.abs(high)), span = high - low;
+  return span > 0 ? Math.max(4, Math.min(14, Math.ceil(Math.log10(size / span)) + 3)) : 4;
+}
+
+function counted(number, what = "member") {
+  return `${number.toLocaleString("en")} ${what}${number === 1 ? "" : "s"}`;
+}
+
 function withUnit(value, column, digits) {
   if (column.words.length) return column.words[value] ?? "–";
   if (Number.isNaN(value)) return "no value";

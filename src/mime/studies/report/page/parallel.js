@@ -122,7 +122,7 @@ class Parallel {
       for (const tick of ticksOf(column, scale, 5)) {
         const y = this.height(scale.to(tick));
         svg.append(drawn("line", { x1: x - 4, x2: x, y1: y, y2: y, class: "axis" }));
-        const words = column.words.length ? shortWords(column.words[tick], this.step) : formatted(tick, 4);
+        const words = column.words.length ? shortWords(column.words[tick], this.step) : formatted(tick, digitsOf(scale));
         svg.append(drawn("text", { x: x - 6, y: y + 4, class: "tick", "text-anchor": "end" }, words));
       }
       if (column.missing) {

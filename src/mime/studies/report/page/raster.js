@@ -10,7 +10,7 @@ class Raster {
     canvas.height = this.height;
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
-    this.context = canvas.getContext("2d");
+    this.context = canvas.getContext("2d", { willReadFrequently: true }); // pixels are ours: keep them in memory
     this.image = this.context.createImageData(this.width, this.height);
     this.count = new Float32Array(this.width * this.height);
     this.sum = new Float32Array(this.width * this.height);

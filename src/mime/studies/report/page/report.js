@@ -17,9 +17,8 @@ async function start() {
   get("colour").onchange = colour;
   get("clear").onclick = () => members.clear();
   const tell = () => {
-    const count = members.passing.toLocaleString("en");
-    const all = members.size.toLocaleString("en");
-    get("count").textContent = members.brushes.size ? `${count} of ${all} members selected` : `${all} members`;
+    const all = counted(members.size);
+    get("count").textContent = members.brushes.size ? `${members.passing.toLocaleString("en")} of ${all} selected` : all;
     get("clear").hidden = !members.brushes.size;
     get("ranges").replaceChildren(
       ...Array.from(members.brushes, ([index, range]) => {
@@ -42,7 +41,7 @@ async function start() {
   const parallel = new Parallel(members, get("parallel"));
   const mapped = hasFigures && members.parameters.length > 1;
   part("heat", mapped);
-  part("one-parameter", !mapped && hasFigures);
+  get("scatter").classList.toggle("wide", !mapped);
   const heat = mapped ? new Heat(members, get("heat"), block) : null;
   const numeric = [...members.figures, ...members.parameters].length > 1;
   part("scatter", numeric);

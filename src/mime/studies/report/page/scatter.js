@@ -62,7 +62,7 @@ class Scatter {
     frame.axes(x, y, this.xScale, this.yScale);
     this.drawFront(x, y);
     this.mark();
-    this.told.textContent = `${rows.length.toLocaleString("en")} points, ${this.front.length.toLocaleString("en")} on the front`;
+    this.told.textContent = `${counted(rows.length, "point")}, ${this.front.length.toLocaleString("en")} on the front${members.study.limited ? " of those that keep the limits" : ""}`;
   }
 
   at(row) {
@@ -70,10 +70,16 @@ class Scatter {
     return [LEFT + this.xScale.to(x.values[row]) * this.frame.width, ABOVE + (1 - this.yScale.to(y.values[row])) * this.frame.height];
   }
 
+  // Who may be on a front: those that keep the limits, where there are limits that some member keeps.
+  able() {
+    const { study, outside } = this.members;
+    return this.rows.filter((row) => !study.limited || !outside[row]);
+  }
+
   drawFront(x, y) {
     const signs = { minimise: 1, maximise: -1 };
     const [sx, sy] = [signs[this.xBetter.value], signs[this.yBetter.value]];
-    this.front = x === y ? [] : frontOf(x.values, y.values, [...this.rows], sx, sy);
+    this.front = x === y ? [] : frontOf(x.values, y.values, this.able(), sx, sy);
     const points = this.front.map((row) => this.at(row));
     const { svg } = this.frame;
     // Between two members of the front, neither's corner is beaten: the line goes by steps.

@@ -73,6 +73,7 @@ function barCell([value, low, high]) {
   range.style.left = at(low);
   range.style.width = `calc(${at(high)} - ${at(low)})`;
   box.append(bar, range);
-  cell.append(box, element("span", "number", ` ${value.toFixed(3)} `), element("span", "dim", `${low.toFixed(3)} to ${high.toFixed(3)}`));
+  const words = (v) => v.toFixed(3).replace("-0.000", "0.000").replace("-", "−");
+  cell.append(box, element("span", "number", ` ${words(value)} `), element("span", "dim", `${words(low)} to ${words(high)}`));
   return cell;
 }

@@ -25,6 +25,7 @@ TOPICS = (
     "gradient",
     "elastic",
     "composed",
+    "chain",
     "ray_casting",
     "mouse",
     "startup",

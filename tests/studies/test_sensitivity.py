@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc, sobol_indices
 
-from mime.studies.file import build_study
+from mime.studies.build import build_study
 from mime.studies.report.sensitivity import indices, of_design, of_members, saltelli_rows
 from mime.studies.report.table import Column, Table
 from mime.studies.space import Drawing, cube

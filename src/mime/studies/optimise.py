@@ -19,11 +19,11 @@ from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 from mime.scenarios.validation import validated
 from mime.studies.axes import Equals
+from mime.studies.build import Axes, Described, build_study
 from mime.studies.dimensions import Space, space_of
 from mime.studies.evaluations import Evaluations, InMemory, InStore, Keeper
 from mime.studies.experiment import Lane
 from mime.studies.expression import names_in
-from mime.studies.file import Axes, Described, build_study, plain
 from mime.studies.gradient_search import NoSlopeError, search_by_gradient
 from mime.studies.objectives import Aim, OptimiseTable, aim_of
 from mime.studies.optimum import InfeasibleError, StudyOptimum, closest
@@ -32,6 +32,7 @@ from mime.studies.slopes import Slopes, obstacles
 from mime.studies.space import Columns
 from mime.studies.study import MOST_VARIANTS, Study
 from mime.studies.sweep import StudyInterrupted, described, runner
+from mime.studies.tables import plain
 from mime.studies.task import Runner
 
 if TYPE_CHECKING:

@@ -17,21 +17,14 @@ from mime.running.progress import Progress, check_progress, progress_bar
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
+from mime.studies.build import Base, Described, build_study
 from mime.studies.experiment import Kept, versions
-from mime.studies.file import (
-    Base,
-    Described,
-    build_study,
-    checked_table,
-    plain,
-    read_study,
-    run_command,
-    source_of,
-)
+from mime.studies.file import read_study, run_command
 from mime.studies.layout import lock, open_store
 from mime.studies.result import StudyResult, about_column, attributes, result_of
 from mime.studies.store import Store, StoreWriteError
 from mime.studies.study import Chunk, Study
+from mime.studies.tables import checked_table, plain, source_of
 from mime.studies.task import Done, Runner, Task, Work, run_task
 
 if TYPE_CHECKING:

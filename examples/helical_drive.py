@@ -134,4 +134,6 @@ print(
     f"fastest: {volts:.3f} V, {rate:.2f} Hz, {1e3 * standoff:.0f} mm away: "
     f"{1e3 * reached / 0.2:.2f} mm/s, {np.degrees(largest_lag):.1f}° behind at most"
 )
+fields = ["rotor.rotor_angular_velocity", "swimmer.spin_rate", "body.angle_to_field"]
+run.plot(*fields).savefig("helical_drive.png")
 run.save("helical_drive.nc")

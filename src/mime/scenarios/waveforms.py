@@ -218,12 +218,13 @@ class _Lines(Shape):
 
 
 class Points(Waveform):
-    """u in straight lines through `values` at `times`; held before the first and after the last"""
+    """u in straight lines through `scale` times `points` at `times`; held beyond them"""
 
     kind: Literal["points"]
     times: Annotated[list[Seconds], Field(min_length=2)]
     points: list[Value]
     """One for each time: a number for all components, or one for each."""
+    scale: Finite = 1.0
 
     @field_validator("times")
     @classmethod
@@ -239,11 +240,15 @@ class Points(Waveform):
         return self
 
     def shape(self, size: tuple[int, ...]) -> Any:
-        points = jnp.stack([_full(point, size) for point in self.points])
+        points = self.scale * jnp.stack([_full(point, size) for point in self.points])
         return _Lines(_full(self.times, (len(self.times),)), points)
 
     def values(self) -> dict[str, Any]:
         return {f"points[{k}]": value for k, value in enumerate(self.points)}
+
+    def extremes(self, size: tuple[int, ...]) -> dict[str, Any]:
+        points = np.stack([np.broadcast_to(point, size) for point in self.points])
+        return {"points": self.scale * np.stack([points.min(axis=0), points.max(axis=0)])}
 
 
 class Csv(Waveform):

@@ -12,7 +12,16 @@ from mime.core.drawing import Arrow, Drawing, Frame, Value
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, quat_to_matrix
 from mime.core.problem import Problem
-from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, effect, parameter
+from mime.core.spec import (
+    LABORATORY,
+    Input,
+    Mapped,
+    NodeMeta,
+    Output,
+    ValidatedRange,
+    effect,
+    parameter,
+)
 from mime.nodes.magnetics.soft_ellipsoid import SoftEllipsoid
 
 _HERE = "mime.nodes.magnetics.magnetic_body.MagneticBodyNode"
@@ -35,7 +44,7 @@ class MagneticBodyNode(Node):
     example: ClassVar[Mapping[str, Any]] = {"moment_a_m2": (1.0, 0.0, 0.0)}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-105",
-        version="1.0.0",
+        version="1.1.0",
         stability="experimental",
         summary="Magnetic body: force, torque, and the reaction on the magnet and its motor.",
         equations=(
@@ -61,7 +70,12 @@ class MagneticBodyNode(Node):
             "Inside the magnet there is no answer: the moment is not a number and the run stops.",
         ),
         validated_ranges=(ValidatedRange("moment_a_m2", 1e-6, 1.0, "A·m²", "against Magpylib"),),
-        changelog=(("1.0.0", "2026-11-18", "First version."),),
+        operating_context=f"{LABORATORY} It is the link between a magnet "
+        "outside and a microrobot in a vessel, here a tube of the laboratory.",
+        changelog=(
+            ("1.0.0", "2026-11-18", "First version."),
+            ("1.1.0", "2026-11-18", "`angle_to_field`."),
+        ),
         references=(
             "[@Jackson1999] Jackson, J. D. (1999). Classical Electrodynamics, section 5.7.",
             "[@Osborn1945] Osborn, J. A. (1945). Demagnetizing factors of the general ellipsoid.",

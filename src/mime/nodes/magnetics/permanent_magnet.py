@@ -13,7 +13,16 @@ from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, quat_to_matrix
 from mime.core.problem import InputError, Problem
-from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
+from mime.core.spec import (
+    LABORATORY,
+    Input,
+    Mapped,
+    NodeMeta,
+    Output,
+    ValidatedRange,
+    option,
+    parameter,
+)
 from mime.nodes.magnetics.cylinder_field import cylinder_field, inside_cylinder
 from mime.nodes.magnetics.dipole_field import MU_0, dipole_field
 from mime.nodes.magnetics.drawing import magnet_drawing
@@ -65,6 +74,8 @@ class PermanentMagnetNode(Node):
             ValidatedRange("radius_m", 1e-3, 0.1, "m", "against Magpylib"),
             ValidatedRange("length_m", 1e-3, 0.1, "m", "against Magpylib, to 100 radii away"),
         ),
+        operating_context=f"{LABORATORY} Held by an arm and spun by a motor outside of the vessel, "
+        "it drives what swims within; the rig of this chain is `mime run helical_drive`.",
         changelog=(("1.0.0", "2026-11-18", "First version."),),
         references=(
             "[@Caciagli2018] Caciagli, A., Baars, R. J., Philipse, A. P., Kuipers, B. W. M. "

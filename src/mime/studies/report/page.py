@@ -137,9 +137,12 @@ def _study(
 
 
 def _axes(table: Table, search: dict[str, Any]) -> list[int]:
-    """The two columns that the page begins with: objectives first, then figures, then others."""
+    """The two columns that the page begins with: objectives first, then figures that have values,
+    then others.
+    """
     wanted = [entry["figure"] for entry in search.get("objectives", ())]
-    figures = [column.name for column in table.figures]
+    every = sorted(table.figures, key=lambda column: bool(np.isnan(column.values).all()))
+    figures = [column.name for column in every]
     names = [column.name for column in table.columns]
     order = [name for name in dict.fromkeys([*wanted, *figures, *names]) if name in names]
     return [names.index(order[0]), names.index(order[min(1, len(order) - 1)])]

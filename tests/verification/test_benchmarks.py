@@ -22,6 +22,9 @@ FIRST = {125: 1, 153: 3, 162: 5, 163: 3, 165: 2, 180: 1, 181: 3}
 arms, rays of the shortest of three ranges, the rigid arm at its stops, the orders of the rigid arm
 (those of the elastic one and the energies are in tests/nodes/actuation/test_arm_integrators.py), a
 hull and its wheel without the arm, the magnet along its axis (others: test_permanent_magnet.py)."""
+OWN_FAULT = {101, 118, 121, 128, 129, 145, 151, 153, 164, 165, *range(180, 190)}
+"""Their fault is one more large program to compile: `make soak` measures it, and `make test` reads
+in the committed report that it was caught."""
 MICE = "MIME-VER-170"
 """Five mice in five mazes: `make test` has the bundled one alone (tests/scenarios)."""
 
@@ -48,9 +51,17 @@ def test_passes_fails_with_its_fault_and_agrees_with_its_report(benchmark):
             f"run `mime verify {benchmark.number}`"
         )
     assert count < len(reports) or next(found, None) is None
+    assert not all(map(kept_its_limit, committed["fault"]["measurements"]))
+    if sized(False, small=benchmark.number in OWN_FAULT):
+        return
     # With the fault a number leaves its limit; those after it are not measured.
     faulty = measured(benchmark, benchmark.fault.apply(benchmark.subject))
     assert not all(number.passed for number in faulty), benchmark.fault.description
+
+
+def kept_its_limit(reported):
+    value, limit = float(reported["value"]), float(reported["limit"])
+    return value >= limit if reported["at_least"] else value <= limit
 
 
 def kept(value):

@@ -64,20 +64,23 @@ def outlook(name: str, seed: int = 0) -> Any:
 
 
 @cache
-def fitted(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Half intervals and errors (seeds, parameters), as parts."""
+def fitted(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Half intervals, errors, as parts, and whether the truth is inside (seeds, parameters)."""
     inputs = [outlook(name, seed).inputs[VOLTS] for seed in range(SEEDS)]
     found = [_fitted(planned().time_s, volts, seed) for seed, volts in enumerate(inputs)]
-    return np.array([half for half, _ in found]), np.array([error for _, error in found])
+    half, error, inside = (np.array(part) for part in zip(*found, strict=True))
+    return half, error, inside
 
 
-def _fitted(time: np.ndarray, volts: np.ndarray, seed: int) -> tuple[Any, Any]:
+def _fitted(time: np.ndarray, volts: np.ndarray, seed: int) -> tuple[Any, Any, Any]:
     late = sampled(*motor_matrices(**TRUE), volts, time, time, 0.5 * PERIOD)
     readings = late + NOISE * np.random.default_rng(seed).normal(size=late.shape)
     log = {"time": time, "volts": volts, "speed": readings[:, 0], "current": readings[:, 1]}
     fit = mime.fit(bench(1.0), log, COLUMNS, UNKNOWNS, starts=1, progress=False)
     half = [0.5 * np.log(fit[name].high / fit[name].low) for name in UNKNOWNS]
-    return half, np.log([fit[n].value / v for n, v in zip(UNKNOWNS, TRUE.values(), strict=True)])
+    truth = dict(zip(UNKNOWNS, TRUE.values(), strict=True))
+    inside = [fit[name].low <= truth[name] <= fit[name].high for name in UNKNOWNS]
+    return half, [np.log(fit[name].value / truth[name]) for name in UNKNOWNS], inside
 
 
 def over_design(name: str, other: str, place: int) -> float:
@@ -87,5 +90,4 @@ def over_design(name: str, other: str, place: int) -> float:
 
 
 def coverage() -> float:
-    half, error = fitted("designs")
-    return float(100 * np.mean(np.abs(error) <= half))
+    return float(100 * np.mean(fitted("designs")[2]))

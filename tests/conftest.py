@@ -63,7 +63,7 @@ OPTIMISED = {
         *("elementary", "test_scenarios.py", "test_blocks.py"),
         *("test_machine.py", "test_random_programs.py"),
     },
-    "XLA": {"xla", "documentation", "verification", "test_scenarios.py", "tuning"},
+    "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
 }
 """Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is
 there sooner: `mime.native`'s has the same bits (an arm's in tests/native/test_machine.py, those of

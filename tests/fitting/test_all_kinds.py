@@ -18,8 +18,14 @@ LOWER = {"i": 1, "parent": "upper", "name": "lower", "x": 0.25, "c": 0.1, "m": 0
 URDF = f'<robot name="two"><link name="base"/>{LINK.format(**UPPER)}{LINK.format(**LOWER)}</robot>'
 MOTOR = {"r_ohm": 1.3, "kt_n_m_per_a": 0.042, "inertia_kg_m2": 1e-4, "damping_n_m_s": 3e-4}
 INDUCTANCE, RATIO, STIFFNESS = 2e-3, 20.0, 80.0
-NOISE = {"current": 0.03, "rotor": 5e-4, "link": 5e-4}
-PERIOD, ROWS = 2e-3, 301
+GEARED = {name: MOTOR[name] for name in MOTOR if name != "r_ohm"} | {"gear.ratio": RATIO}
+ELECTRIC = {f"m{j}.r_ohm": MOTOR["r_ohm"] for j in range(2)}
+ELECTRIC |= {f"m{j}.l_henry": INDUCTANCE for j in range(2)}
+ARM = {f"arm.joint_stiffness_n_m_per_rad[{j}]": STIFFNESS for j in range(2)}
+ARM |= {"arm.link[lower].moment_kg_m[x]": 0.06, "arm.link[lower].origin_inertia_kg_m2[yy]": 0.01}
+ENCODERS = {"rotor": "arm.rotor_angles[{}]", "motor": "m{}.angle"}
+NOISE = {"current": 0.03, "rotor": 5e-4, "link": 5e-4, "motor": 5e-3}
+PERIOD, ROWS = 2e-3, 251
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,8 @@ def log(tmp_path_factory):
         for name, at in (("current", 0), ("rotor", 2), ("link", 6)):
             noise = NOISE[name] * random.normal(size=ROWS)
             found[f"{name}{j}"] = states[:, at + j] + noise
+        turned = RATIO * (states[:, 2 + j] - states[0, 2 + j])  # counted from where it starts
+        found[f"motor{j}"] = turned + NOISE["motor"] * random.normal(size=ROWS)
     return file, found
 
 
@@ -65,9 +73,9 @@ def drive(file, wrong):
             f"m{j}",
             dt,
             **{name: wrong * value for name, value in MOTOR.items()},
-            l_henry=INDUCTANCE,
+            l_henry=wrong * INDUCTANCE,
             command_mode="voltage",
-            gear=mime.Gear(RATIO),
+            gear=mime.Gear(RATIO / wrong),
             shaft="driven",
         )
         graph.add_node(node)
@@ -106,35 +114,68 @@ def taken(j):
     return lambda w: w[j]
 
 
-@pytest.mark.slow
-def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
+def fitted(log, encoder, **options):
+    """From volts, currents, encoders of the links and of `encoder`; `wrong` starts 15 % off."""
     file, table = log
     columns = {}
     for j in range(2):
         columns |= {
             f"volts{j}": f"m{j}.commanded_voltage",
-            f"current{j}": mime.Channel(f"m{j}.current", delay=0),
-            f"rotor{j}": mime.Channel(f"arm.rotor_angles[{j}]", delay=0),
-            f"link{j}": mime.Channel(f"arm.joint_angles[{j}]", delay=0),
+            f"current{j}": mime.Channel(f"m{j}.current", **options),
+            f"{encoder}{j}": mime.Channel(ENCODERS[encoder].format(j), **options),
+            f"link{j}": mime.Channel(f"arm.joint_angles[{j}]", **options),
         }
-    unknowns = [f"m{j}.{name}" for j in range(2) for name in MOTOR]
+    table = {name: table[name] for name in ("time", *columns)}
+    own = [*MOTOR, "l_henry", "gear.ratio"]
+    unknowns = [f"m{j}.{name}" for j in range(2) for name in own]
     unknowns += ["arm.joint_stiffness_n_m_per_rad", "arm.link[upper]", "arm.link[lower]"]
     given = mime.Log(table, name="two", initial={"arm.joint_angles[0]": -np.pi / 2})
-    fit = mime.fit(drive(file, 1.15), given, columns, unknowns, starts=1, progress=False)
-    assert fit.is_explained, str(fit)
-    truth = {f"m{j}.{name}": value for j in range(2) for name, value in MOTOR.items()}
-    truth |= {f"arm.joint_stiffness_n_m_per_rad[{j}]": STIFFNESS for j in range(2)}
-    truth |= {
-        "arm.link[lower].moment_kg_m[x]": 0.06,
-        "arm.link[lower].origin_inertia_kg_m2[yy]": 0.01,
-    }
+    return mime.fit(drive(file, 1.15), given, columns, unknowns, starts=1, progress=False)
+
+
+def check(fit, truth):
+    """All of these are known, and where their intervals are: within four deviations."""
     off = {}
     for name, value in truth.items():
         assert fit[name].is_known, str(fit)
         off[name] = (fit[name].value - value) / (0.5 * (fit[name].high - fit[name].low))
     assert max(map(abs, off.values())) < 2.0, off
+
+
+def check_sums(fit):
     sums = {c.name: c for c in fit.combinations}
-    assert list(sums) == ["mx[upper] + 0.25 m[lower]", "Iyy[upper] + 0.0625 m[lower]"]
-    for found, value in zip(sums.values(), (0.12 + 0.15, 0.008 + 0.0144 + 0.0375), strict=True):
-        assert abs(found.value - value) < found.high - found.low
+    expected = {"mx[upper] + 0.25 m[lower]": 0.12 + 0.15}
+    expected["Iyy[upper] + 0.0625 m[lower]"] = 0.008 + 0.0144 + 0.0375
+    for name, value in expected.items():
+        assert abs(sums[name].value - value) < sums[name].high - sums[name].low
     assert "arm.link[upper].mass_kg" in fit.not_known
+
+
+@pytest.mark.slow
+def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
+    """With an encoder on the motor's own shaft, ratios and inductances too."""
+    fit = fitted(log, "motor", delay=0)
+    assert fit.is_explained, str(fit)
+    check(fit, {**ELECTRIC, **{f"m{j}.{n}": v for j in range(2) for n, v in GEARED.items()}, **ARM})
+    check_sums(fit)
+
+
+@pytest.mark.slow
+@pytest.mark.soak("the same with delays and their profiles: three minutes")
+def test_an_encoder_behind_the_gear_leaves_the_ratio_open_and_says_so(log):
+    """Only kt N, J N² and b N² act on the arm; an encoder on the motor's shaft would tell."""
+    fit = fitted(log, "rotor")
+    assert fit.is_explained, str(fit)
+    check(fit, {**ELECTRIC, **ARM})
+    check_sums(fit)
+    for name in GEARED:
+        assert f"m0.{name}" in fit.not_known, str(fit)
+    product = next(c for c in fit.combinations if c.name == "m0.kt_n_m_per_a · m0.gear.ratio")
+    assert product.low < RATIO * MOTOR["kt_n_m_per_a"] < product.high
+    assert fit.advice.field == "m0.angle"
+    assert {f"m0.{name}" for name in GEARED} <= {name for name, _ in fit.advice.known}
+    delays = [e for e in fit.estimates if e.quantity == "delay"]
+    assert len(delays) == 6
+    for delay in delays:
+        assert delay.is_known
+        assert abs(delay.value) < 0.1 * PERIOD

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import mime
-from fitting.arms import Rig, as_pinocchio, columns, graph_of, guess
+from fitting.arms import Rig, as_pinocchio, columns, graph_of, guess, sines
 from mime.fitting import bodies
 from mime.fitting.arm import _linear, _starts
 from mime.fitting.bodies import Body
@@ -17,7 +17,9 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.inverse_dynamics import TorqueModel, _row_space, linearised
 from mime.fitting.model import in_double
 from mime.fitting.motion import smooth
+from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import told
+from mime.fitting.rank import rank_of
 from mime.fitting.torques import read_run
 from mime.models import model_path
 
@@ -26,6 +28,7 @@ LATE = 0.004
 SEEDS = 60
 URDF = str(model_path("planar_arm_3link"))
 TREE = mime.parse_urdf(URDF)
+TORQUES = [f"arm.commanded_joint_torques[{j}]" for j in range(3)]
 UNKNOWNS = [*(f"arm.link[{name}]" for name in TREE.link_names), "arm.joint_friction_n_m_s"]
 
 
@@ -143,6 +146,44 @@ def test_the_bodies_that_are_kept_exist_and_a_urdf_has_them_with_their_intervals
     np.testing.assert_allclose(found @ kept, real @ true, atol=0.05)  # some N·m each
     fit.to_mjcf(tmp_path / "arm.xml")
     assert "joint[elbow].friction_n_m_s: ±" in (tmp_path / "arm.xml").read_text(encoding="utf-8")
+
+
+def test_a_shoulder_that_hardly_moves_is_the_joint_to_move(simulation):
+    """What is foretold of a log in which it swings besides, is what such a log then tells."""
+    arm, time = rig(), np.linspace(0.0, 4.0, 300)
+    q, qd, qdd = sines(3, 0, time, 4.0)
+    for part in (q, qd, qdd):
+        part[:, :2] *= 1e-4
+    w = 2 * np.pi * 5 / 4.0
+    swing = np.array([np.sin(w * time), w * np.cos(w * time), -(w**2) * np.sin(w * time)])
+    double = in_double(simulation)
+    with jax.enable_x64(True):
+        runs = []
+        for size in (0.0, 0.5):
+            felt = [part.copy() for part in (q, qd, qdd)]
+            for part, wave in zip(felt, swing, strict=True):
+                part[:, 0] += size * wave
+            log = mime.Log(arm.read(0, time, felt[0], felt), name="a")
+            runs.append(read_run(double, log, columns(3, delay=0)))
+        found = coordinates(double, UNKNOWNS[:3], [runs[0].experiment])
+        shown = _linear(found, told(double, found, _starts(found)))
+        model = TorqueModel(double, "arm", shown)
+        few, many = (
+            np.concatenate([part.Y / 0.02 for part in linearised(model, run, shown.z)])
+            for run in runs
+        )
+        none, noise = np.zeros(30, bool), dict.fromkeys(TORQUES, 0.02)
+        rank, both = (rank_of(J, none, none, 1.96) for J in (few, np.concatenate([few, many])))
+        node = double.nodes["arm"]
+        advice = other_motion(node, runs[0], shown.coordinates, noise, few, rank)
+    assert (advice.joint, advice.amplitude, advice.unit) == ("shoulder", 0.5, "rad")
+    assert advice.more == both.count - rank.count == 4
+    names = [c.name for c in shown.coordinates]
+    assert "arm.link[link_2].moment_kg_m[z]" in [name for name, _, _ in advice.known]
+    for name, half, unit in advice.known:
+        j = names.index(name)
+        assert half == pytest.approx(both.half_widths[j] * shown.coordinates[j].scale, rel=0.05)
+        assert f"{name} ± {half:.2g} {unit}" in str(advice)
 
 
 def test_dry_friction_that_the_model_does_not_have_is_refused(simulation):

@@ -72,6 +72,7 @@ def test_a_fit_is_told_saved_and_reported(cli, tmp_path):
     assert saved.noise["motor.rotor_angular_velocity"][0] == pytest.approx(0.5, rel=0.15)
     page = (tmp_path / "mime_output" / "fit" / "report.html").read_text(encoding="utf-8")
     assert "Known only together" in page
+    assert "<h1>The motor of rig 3</h1>" in page
 
 
 def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
@@ -87,7 +88,7 @@ def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
         (("bench.toml", "none.toml"), "fit.toml:3: scenario: no such file"),
         (("starts = 1", "start = 1"), r"fit.toml:5: start: unknown key (did you mean 'starts'?)"),
         (("starts = 1", 'loss = "cauchy"'), "fit.toml:5: loss: must be one of 'linear', 'soft_l1'"),
-        (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: columns['speed']: 'rad/s' cannot be"),
+        (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: 'rad/s' cannot be"),
         (("motor.r_ohm", "motor.r_ohms"), "no parameter 'r_ohms' (did you mean 'r_ohm'?)"),
         (("steps.csv", "step.csv"), "step.csv: no such file"),
         (("volts =", "volt ="), "steps.csv: has no column 'volt' (did you mean 'volts'?)"),
@@ -97,6 +98,14 @@ def test_a_mistake_is_told_with_its_place(cli, change, expected):
     code, out, err = cli(FIT.replace(*change))
     assert (code, out) == (2, "")
     assert expected in err
+
+
+def test_a_log_whose_time_is_in_another_unit_is_refused(cli):
+    log = motor_log(rows=301)
+    code, _, err = cli(log=log | {"time": 1e3 * log["time"]})
+    assert code == 2
+    assert "a row every 1 s, 1,000 steps of the model (0.001 s). Is its time in another unit" in err
+    assert 'time_unit = "ms"' in err
 
 
 def test_other_inputs_of_the_scenario_stay_constant_or_are_refused(cli, tmp_path):

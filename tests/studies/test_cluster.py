@@ -12,7 +12,7 @@ import dask
 import distributed
 import pytest
 
-from mime import InputError
+from mime import InputError, optimise_study
 from mime.studies import cluster as clusters
 from mime.studies.cluster import ClusterError, WorkerWarning
 from mime.studies.file import load_study
@@ -122,6 +122,23 @@ def test_a_cluster_that_adapts_starts_workers_for_the_sweep(study, undisturbed, 
         with pytest.warns(WorkerWarning, match="no worker yet"):
             sweep(study, out=tmp_path, client=client, progress=False)
     assert content(tmp_path) == undisturbed
+
+
+def test_a_search_on_workers_asks_for_the_same_members(tmp_path):
+    wanted = '[optimise]\nminimise = "largest current"\nmethod = "optuna"\nbudget = 12\nbatch = 6'
+    file = write_study(tmp_path, more=wanted)
+    ranges = file.read_text().replace("normal = [0.05, 0.002]", "uniform = [0.045, 0.055]")
+    file.write_text(ranges)
+    optimise_study(file, out=tmp_path / "here", progress=False)
+    cluster = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        found = optimise_study(file, out=tmp_path / "there", client=client, progress=False)
+    assert found.computed == 12
+    assert content(tmp_path / "there") == content(tmp_path / "here")
+    with pytest.raises(InputError, match="a search on a cluster needs a store"):
+        optimise_study(file, client="tcp://127.0.0.1:1", progress=False)
 
 
 def test_what_is_no_cluster_is_refused(study, tmp_path, monkeypatch):

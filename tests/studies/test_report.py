@@ -25,6 +25,8 @@ from mime.studies.result import StudyResult
 from mime.studies.sweep import sweep
 from motor_studies import write_study
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def rotors(tmp_path_factory):

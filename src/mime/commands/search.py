@@ -46,5 +46,5 @@ def search(loaded: Loaded, folder: Path, quiet: bool, files: Mapping[str, Write]
         opened.claim(names)
         for name, write in files.items():
             write(found, folder / name)
-        write_bytes(folder / REPORT, found.report().encode())
+        write_bytes(folder / REPORT, found.report(loaded.title).encode())
     return found

@@ -24,6 +24,7 @@ from mime.fitting.inverse_dynamics import (
 )
 from mime.fitting.log import Log, LogError
 from mime.fitting.model import Model
+from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, kept, told
 from mime.fitting.profile import linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
@@ -122,6 +123,7 @@ def _result(
 ) -> Fit:
     from scipy.stats import t as student
 
+    arm: Any = model.simulation.nodes[model.arm]
     shown = dataclasses.replace(model.shown, z=found.u)
     count = sum(len(part.left) for run in found.rows for part in run)
     quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
@@ -174,6 +176,9 @@ def _result(
         timestep=max(e.period_s for e in record.experiments),
         step_error=0.0,
         kept=kept(model.simulation, looked_for, z),
+        other_motion=other_motion(
+            arm, found.runs[0], shown.coordinates, found.noise, found.R, rank
+        ),
         outliers=outliers_by_row(record, residuals, found.noise),
         traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,

@@ -133,7 +133,9 @@ def _product(
     )
     used = [j for j in range(len(z)) if abs(rounded[j]) > 1e-3]
     name = " · ".join(_power(coordinates[j].name, rounded[j]) for j in used)
-    unit = "·".join(_power(f"({coordinates[j].unit})", rounded[j]) for j in used)
+    unit = "·".join(
+        _power(f"({coordinates[j].unit})", rounded[j]) for j in used if coordinates[j].unit
+    )
     logarithm = float(exponents @ np.where([c.is_log for c in coordinates], z, 0.0))
     ends = np.exp(logarithm - half), np.exp(logarithm + half)
     names = tuple(coordinates[j].name for j in used)

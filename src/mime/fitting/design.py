@@ -79,11 +79,11 @@ class Design:
 
         return picture(self)
 
-    def report(self) -> str:
+    def report(self, title: str = "Design") -> str:
         """One HTML page with all of it."""
         from mime.fitting.design_page import report_page
 
-        return report_page(self)
+        return report_page(self, title)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write time and inputs for the rig."""

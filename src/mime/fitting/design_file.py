@@ -83,11 +83,8 @@ class DesignFile:
         try:
             return self._motion(progress) if self.table.design.arm else self._inputs(progress)
         except InputError as error:
-            told = self.source.data["design"]
-            for problem in error.problems:
-                inside = bool(problem.place) and problem.place[0] in told
-                self.source.note(problem.inside("design") if inside else problem)
-            self.source.stop_if_any()
+            inside = dict.fromkeys(self.source.data["design"], ("design",))
+            self.source.refuse_arguments(error, inside)
             raise
 
     def _inputs(self, progress: Progress) -> Design:

@@ -32,7 +32,7 @@ def picture(design: "Design") -> "Figure":
         return figure
 
 
-def report_page(design: "Design") -> str:
+def report_page(design: "Design", title: str) -> str:
     """Intervals beside those of a step and a chirp, limits, and the input."""
     columns = {"design": design.outlook, **design.others}
     rows = [
@@ -50,7 +50,7 @@ def report_page(design: "Design") -> str:
     seconds = len(design.time_s) / rate
     parts.append(f"<p>{escape(f'{seconds:g} s at {rate:g} rows a second')}</p>")
     parts.append(table(["", ""], [[name, value] for name, value in versions().items()]))
-    return page("Design", "\n".join(parts))
+    return page(title, "\n".join(parts))
 
 
 def motion_picture(design: "MotionDesign") -> "Figure":
@@ -70,7 +70,7 @@ def motion_picture(design: "MotionDesign") -> "Figure":
         return figure
 
 
-def motion_page(design: "MotionDesign") -> str:
+def motion_page(design: "MotionDesign", title: str) -> str:
     """What the motion tells beside a step and a chirp, the limits it uses, and itself."""
     columns = {"design": design.outlook, **design.others}
     rows = [[name, f"{o.log_det:.2f}", f"{o.condition:.3g}"] for name, o in columns.items()]
@@ -83,4 +83,4 @@ def motion_page(design: "MotionDesign") -> str:
     parts += ["<h2>Limits</h2>", table(["", "used at most"], rows, [1])]
     parts.append(f"<figure>{image(png_bytes(motion_picture(design)), 'the motion')}</figure>")
     parts.append(table(["", ""], [[name, value] for name, value in versions().items()]))
-    return page("Motion", "\n".join(parts))
+    return page(title, "\n".join(parts))

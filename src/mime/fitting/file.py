@@ -132,8 +132,7 @@ class FitFile:
         except LogError:
             raise
         except InputError as error:
-            self.source.refuse((), error)
-            self.source.stop_if_any()
+            self.source.refuse_arguments(error)
             raise
 
     def _initial(self, entry: LogTable) -> dict[str, Any]:

@@ -150,33 +150,35 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     held_checks, held_traces = _held_out(solved, held, unknowns, with_delay)
     units = {s.field: s.place.spec.unit for e in model.experiments for s in e.sensors}
     return Fit(
-        estimates,
-        tuple(together),
-        tuple(
+        estimates=estimates,
+        combinations=tuple(together),
+        trade_offs=tuple(
             (names[i], names[j], r)
             for i, j, r in rank.trade_offs()
             if kinds[i] == kinds[j] == "known"
         ),
-        rank.count_of([c.kind in KINDS for c in model.coordinates]),
-        {field: (noise[field], units[field]) for field in model.fields},
-        tuple(checks(model, bounded, noise, sure, with_delay)),
-        held_checks,
-        covariance_of(shown.coordinates, shown.z, rank, kinds),
-        rows,
-        solved.simulations + more,
-        solved.starts,
-        max(e.period_s for e in model.experiments) / model.fineness,
-        solved.step_error,
-        kept(model.simulation, model.coordinates, z),
-        advice(model, z, noise, jacobian[real], rank, turn),
-        longer(model, rank),
-        other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
-        loss.name,
-        outliers_by_row(model, residuals, noise),
-        sampled_nodes(model.simulation),
-        undeclared_nodes(model.simulation, model.experiments[0].period_s / model.fineness),
-        (*traces_of(model, residuals, False), *held_traces),
-        simulation,
+        rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
+        noise={field: (noise[field], units[field]) for field in model.fields},
+        checks=tuple(checks(model, bounded, noise, sure, with_delay)),
+        held_out=held_checks,
+        covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
+        rows=rows,
+        simulations=solved.simulations + more,
+        starts=solved.starts,
+        timestep=max(e.period_s for e in model.experiments) / model.fineness,
+        step_error=solved.step_error,
+        kept=kept(model.simulation, model.coordinates, z),
+        advice=advice(model, z, noise, jacobian[real], rank, turn),
+        longer=longer(model, rank),
+        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
+        loss=loss.name,
+        outliers=outliers_by_row(model, residuals, noise),
+        sampled=sampled_nodes(model.simulation),
+        undeclared=undeclared_nodes(
+            model.simulation, model.experiments[0].period_s / model.fineness
+        ),
+        traces=(*traces_of(model, residuals, False), *held_traces),
+        model=simulation,
     )
 
 

@@ -136,7 +136,7 @@ def _in_memory(log: Log, wanted: list[str]) -> dict[str, np.ndarray]:
     found = {}
     for name in wanted:
         if name not in log.source:
-            _refuse_column(log.file, name, list(map(str, log.source)))
+            _refuse_column(log, name, list(map(str, log.source)))
         try:
             found[name] = np.asarray(log.source[name], dtype=float)
         except (TypeError, ValueError):
@@ -184,7 +184,7 @@ def _from_csv(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], np.nd
     names = [name.strip() for name in table[0]]
     for name in wanted:
         if name not in names:
-            _refuse_column(str(file), name, names)
+            _refuse_column(log, name, names)
         if names.count(name) > 1:
             raise LogError(str(file), "is there more than once", lines[0][0], name)
     chosen = {name: names.index(name) for name in wanted}
@@ -213,9 +213,11 @@ def _number(file: str, row: int, column: str, cell: str) -> float:
     return value
 
 
-def _refuse_column(file: str, name: str, names: list[str]) -> None:
+def _refuse_column(log: Log, name: str, names: list[str]) -> None:
     words = f"has no column {name!r}{nearest(name, names)} (columns: {quoted(names)})"
-    raise LogError(file, words, column=None)
+    if name == log.time:
+        words += '. Say which of them has the time: time = "..."'
+    raise LogError(log.file, words, column=None)
 
 
 def _check_time(label: str, name: str, time: np.ndarray, lines: np.ndarray) -> None:

@@ -72,11 +72,11 @@ class MotionDesign:
 
         return motion_picture(self)
 
-    def report(self) -> str:
+    def report(self, title: str = "Motion") -> str:
         """One HTML page with all of it."""
         from mime.fitting.design_page import motion_page
 
-        return motion_page(self)
+        return motion_page(self, title)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write time, angles, velocities, accelerations and torques for the rig."""

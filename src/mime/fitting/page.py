@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mime.fitting.result import Fit
 
 
-def report_page(fit: "Fit") -> str:
+def report_page(fit: "Fit", title: str) -> str:
     """What is known, what is known only together, what is left, and pictures of it."""
     parts: list[str] = []
     if fit.is_explained:
@@ -46,4 +46,4 @@ def report_page(fit: "Fit") -> str:
     parts.append(f"<figure>{image(png_bytes(picture(fit)), 'log, model and residuals')}</figure>")
     parts += ["<h2>How</h2>", *(f"<p>{escape(line)}</p>" for line in remarks(fit))]
     parts.append(table(["", ""], [[name, value] for name, value in versions().items()]))
-    return page("Fit", "\n".join(parts))
+    return page(title, "\n".join(parts))

@@ -159,7 +159,14 @@ class Plan:
             self._refuse_open(self.rank(np.tanh(a.reshape(size) @ waves)))
         with progress_bar(_ROUNDS * _PASSES, 0, progress) as tell:
             ends = minimise(problem, starts, rounds=_ROUNDS, passes=_PASSES, tell=tell)
-        return [self.kept(np.tanh(a.reshape(size) @ waves)) for a in ends.x], ends.is_complete
+
+        def kept(a: np.ndarray) -> np.ndarray:
+            return self.kept(np.tanh(a.reshape(size) @ waves))
+
+        # The last points are a little beyond the limits, and shrink by that.
+        pairs = [(kept(a), kept(b)) for a, b in zip(ends.x, ends.last, strict=True)]
+        found = [max(pair, key=lambda shapes: self.outlook(shapes).log_det) for pair in pairs]
+        return found, ends.is_complete
 
     def rank(self, shapes: np.ndarray) -> Rank:
         """What that input would tell."""

@@ -18,8 +18,8 @@ from mime.running.simulation import Simulation
 
 SAMPLES = 4
 """Samples of an interval between two rows, and the degree of the polynomial through them."""
-COARSEST = 2000
-"""Steps between two rows, at most: beyond, a log of an hour would take days."""
+COARSEST = 1000
+"""Steps between two rows, at which a log is refused: its time is in another unit, most likely."""
 FINEST = 256
 """Steps of an interval at most."""
 
@@ -71,7 +71,7 @@ def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) ->
     where a row takes so many steps that the log's time must be meant otherwise.
     """
     longest = max(e.period_s for e in experiments)
-    if longest > COARSEST * simulation.timestep:
+    if round(longest / simulation.timestep) >= COARSEST:
         raise InputError(
             f"the log has a row every {longest:g} s, {longest / simulation.timestep:,.0f} steps of "
             f"the model ({simulation.timestep:g} s). Is its time in another unit (time_unit = "

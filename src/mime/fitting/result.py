@@ -11,6 +11,7 @@ from mime._text import Travels, nearest, quoted
 from mime.fitting.advice import Advice, Longer, OtherInput
 from mime.fitting.combinations import Combination
 from mime.fitting.explanation import Check
+from mime.fitting.motion_advice import OtherMotion
 from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Kind
 from mime.reporting.records import read_record, write_record
@@ -19,7 +20,7 @@ from mime.running.simulation import Simulation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FORMAT = "MIME fit 2"
+_FORMAT = "MIME fit 3"
 
 
 class FitError(Travels, ValueError):
@@ -120,6 +121,8 @@ class Fit(Mapping[str, Estimate]):
     model: Simulation | None = dataclasses.field(default=None, repr=False)
     how: str = ""
     """How it was made, where that was not by simulation."""
+    other_motion: OtherMotion | None = None
+    """A joint of an arm that would tell more if it moved more."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
@@ -192,11 +195,11 @@ class Fit(Mapping[str, Estimate]):
 
         return picture(self)
 
-    def report(self) -> str:
+    def report(self, title: str = "Fit") -> str:
         """One HTML page with all of it."""
         from mime.fitting.page import report_page
 
-        return report_page(self)
+        return report_page(self, title)
 
     def to_mjcf(self, path: str | os.PathLike[str]) -> None:
         """Write `simulation` for MuJoCo, with half of each 95 % interval in a comment beside it.
@@ -248,6 +251,9 @@ class Fit(Mapping[str, Estimate]):
                 if (found := data[name]) is not None:
                     known = tuple((entry, half) for entry, half in found["known"])
                     data[name] = kind(**{**found, "known": known})
+            if (found := data["other_motion"]) is not None:
+                moments = tuple((name, half, unit) for name, half, unit in found["known"])
+                data["other_motion"] = OtherMotion(**{**found, "known": moments})
             data["outliers"] = tuple(
                 Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
             )

@@ -110,20 +110,19 @@ def combined(found: "Combination") -> str:
 def _with_interval(value: float, low: float, high: float, unit: str) -> str:
     half = 0.5 * (high - low)
     above, below = high - value, value - low
+    amount = f"{value:.4g} {unit}".rstrip()
     if abs(above - below) > _SKEW * half:
         if abs(value) > 3 * half:
-            return (
-                f"{value:.4g} {unit or '1'} + {100 * above / abs(value):.2g} % "
-                f"- {100 * below / abs(value):.2g} %"
-            )
-        return f"{value:.4g} {unit or '1'} + {above:.2g} - {below:.2g}"
+            return f"{amount} + {100 * above / abs(value):.2g} % - {100 * below / abs(value):.2g} %"
+        return f"{amount} + {above:.2g} - {below:.2g}"
     about = f"± {100 * half / abs(value):.2g} %" if abs(value) > 3 * half else f"± {half:.2g}"
-    return f"{value:.4g} {unit or '1'} {about}"
+    return f"{amount} {about}"
 
 
 def advices(fit: "Fit") -> Iterator[str]:
     """What another sensor, a longer log or another input would tell."""
-    yield from (str(a) for a in (fit.advice, fit.longer, fit.other_input) if a is not None)
+    found = fit.advice, fit.longer, fit.other_input, fit.other_motion
+    yield from (str(a) for a in found if a is not None)
 
 
 def refusals(fit: "Fit") -> Iterator[str]:

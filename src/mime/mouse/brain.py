@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -212,7 +213,7 @@ class MouseBrainNode(Node):
 
     def initial_state(self) -> State:
         """The state at rest in the centre of the start cell."""
-        return {name: jnp.asarray(value) for name, value in self._initial().items()}
+        return _at_rest(self)
 
     def _initial(self) -> State:
         dtype = jnp.result_type(float)
@@ -352,3 +353,8 @@ def _plan(state: State) -> Plan:
     belief = Belief(state["horizontal"], state["vertical"])
     own = {name: state[name] for name in Plan._fields if name not in ("leg", "belief")}
     return Plan(leg=leg, belief=belief, **own)
+
+
+@partial(jax.jit, inline=True)  # else each of its operations is a program of XLA's
+def _at_rest(brain: MouseBrainNode) -> State:
+    return {name: jnp.asarray(value) for name, value in brain._initial().items()}

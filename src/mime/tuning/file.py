@@ -130,8 +130,7 @@ class TuneFile:
                 progress=progress,
             )
         except InputError as error:
-            self.source.refuse((), error)
-            self.source.stop_if_any()
+            self.source.refuse_arguments(error)
             raise
 
     def _fit(self) -> Fit:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mime.tuning.result import Tuning
 
 
-def report_page(tuning: "Tuning") -> str:
+def report_page(tuning: "Tuning", title: str) -> str:
     """Gains, figures and margins before and after, and pictures of the runs."""
     rows = [[g.name, f"{g.before:.4g} {g.unit}", after(g)] for g in tuning.gains]
     parts = [f"<p>{escape(heading(tuning))}</p>", "<h2>Gains</h2>"]
@@ -27,4 +27,4 @@ def report_page(tuning: "Tuning") -> str:
     parts += ["<h2>For the scenario file</h2>", f"<pre>{escape(tuning.to_toml())}</pre>"]
     parts += ["<h2>How</h2>", *(f"<p>{escape(line)}</p>" for line in remarks(tuning))]
     parts.append(table(["", ""], [[name, value] for name, value in versions().items()]))
-    return page("Tuning", "\n".join(parts))
+    return page(title, "\n".join(parts))

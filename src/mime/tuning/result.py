@@ -162,11 +162,11 @@ class Tuning(Mapping[str, GainRow]):
 
         return picture(self)
 
-    def report(self) -> str:
+    def report(self, title: str = "Tuning") -> str:
         """One HTML page with all of it."""
         from mime.tuning.page import report_page
 
-        return report_page(self)
+        return report_page(self, title)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a JSON file, whole or not at all."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy
 
+from compiling import QUICK
 from mime import HelicalSwimmerNode, InputError, MagneticBodyNode, ParameterError
 from mime.core.node import traced_fluxes, traced_update
 from mime.running.graph import GraphManager
@@ -112,7 +113,7 @@ def test_the_gradient_of_speed_by_pitch_is_that_of_differences():
         state = traced_update(node, node.initial_state(), {"wrench_world": wrench}, 1e-4)
         return state["twist_world"][2]
 
-    speed_and_slope, h = jax.jit(jax.value_and_grad(speed)), 2e-7
+    speed_and_slope, h = jax.jit(jax.value_and_grad(speed), compiler_options=QUICK), 2e-7
     value, slope = map(float, speed_and_slope(2e-3))
     ahead, behind = (float(speed_and_slope(2e-3 + step)[0]) for step in (h, -h))
     expected = (ahead - behind) / (2 * h)
@@ -179,7 +180,7 @@ def turned():
             for ratio in (0.99, 1.01):
                 rate = ratio * 2 * np.pi * figure
                 members["published", figure, ratio] = (n * mB, 0.0, c2, rate, 100 / rate)
-    run = jax.jit(jax.vmap(turn, in_axes=(0, 0, 0, 0, 0, None)))
+    run = jax.jit(jax.vmap(turn, in_axes=(0, 0, 0, 0, 0, None)), compiler_options=QUICK)
     given = [jnp.array(column) for column in zip(*members.values(), strict=True)]
     coarse, fine = run(*given, 2000), run(*given, 4000)
     rates, sines = (2 * np.array(f) - np.array(c) for c, f in zip(coarse, fine, strict=True))

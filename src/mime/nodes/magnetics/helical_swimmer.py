@@ -1,6 +1,5 @@
 """MIME-NODE-106: a helical swimmer at low Reynolds number."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -94,12 +93,19 @@ class HelicalSwimmerNode(Node):
             "Resistive-force theory overestimates drag along the axis and thrust of tight helices "
             "up to fourfold, see its page; regularised Stokeslets do not.",
             "Without `tube` the fluid is unbounded, but for what c1 and c2 stand for.",
-            "In a tube the wall's drag is that on its axis, and none is added across it.",
+            "In a tube the wall's drag is that on its axis, and none is added across it; for a "
+            "helix it is an interpolation, too weak in tubes narrower than three of its radii.",
             "A field that turns the body needs dt below a tenth of its smallest drag over m B.",
         ),
         validated_ranges=(
             ValidatedRange("turns", 1.0, 16, "", "R against quadratures and Taylor's helix"),
             ValidatedRange("timestep", 1e-7, 1e-4, "s", "steps of 1/2000 of a slip, extrapolated"),
+        ),
+        operating_context=(
+            "In a vessel model on the bench: a straight tube of fluid that stands for an artery, "
+            "such as the iliac one in which helical robots cut thrombi ex vivo (de Boer et al., "
+            "2025). No pulsating flow, no blood cells, no soft tissue; not in a patient, and no "
+            "clinical claim."
         ),
         changelog=(
             ("1.0.0", "2026-11-18", "First version."),
@@ -118,6 +124,8 @@ class HelicalSwimmerNode(Node):
             "spheres in stationary and moving liquids inside cylindrical tubes.",
             "[@HappelBrenner1983] Happel, J., Brenner, H. (1983). Low Reynolds number "
             "hydrodynamics.",
+            "[@Katz1975] Katz, D. F., Blake, J. R., Paveri-Fontana, S. L. (1975). On the movement "
+            "of slender bodies near plane boundaries at low Reynolds number.",
             "[@Chan1999] Chan, T. F., Golub, G. H., Mulet, P. (1999). A nonlinear primal-dual "
             "method for total variation-based image restoration.",
             "[@Mahoney2012] Mahoney, A. W. et al. (2012). Control of untethered magnetically "
@@ -170,8 +178,8 @@ class HelicalSwimmerNode(Node):
             yield from self._matrix_problems()
             return
         a = float(self.filament_radius_m)
-        reach = float(flow_reach(self._helix, self.theory, self._drag_radius))
-        thickest = reach * math.exp(-1.5 if self.theory == "gray_hancock" else -0.5)
+        along, across = flow_reach(self._helix, self.theory, self._drag_radius)
+        thickest = float(along**2 / across)  # where xi_t = xi_n
         if a >= thickest:
             words = f"must be < {thickest:.3g} m for {self.theory} on this helix, got {a:g} m"
             hint = "A thicker filament resists more along than across: the theory ends there"

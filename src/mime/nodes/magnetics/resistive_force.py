@@ -33,21 +33,28 @@ class Helix(NamedTuple):
     """1: right-handed, -1: left-handed."""
 
 
-def flow_reach(helix: Helix, theory: str, tube_radius_m: Number | None = None) -> Array:
-    """l, how far the flow about a piece of filament reaches, m; in a tube 1 / (1/l + 1/l_wall).
+def flow_reach(
+    helix: Helix, theory: str, tube_radius_m: Number | None = None
+) -> tuple[Array, Array]:
+    """l_t and l_n, how far flows along and across a piece of filament reach, m.
 
-    gray_hancock  2 lambda,     lighthill  0.18 Lambda;     l_wall as in `filament_reach`
+    gray_hancock    2 lambda / sqrt(e),   2 lambda sqrt(e)
+    lighthill       0.18 Lambda,          0.18 Lambda sqrt(e)
 
-    lambda is the pitch, Lambda the length of one turn along the filament.
+    lambda is the pitch, Lambda the length of one turn along the filament. In a tube each is
+    1 / (1/l + 1/l_wall), l_wall as in `filament_reach`: where the wall is near, it alone counts.
     """
+    root = math.exp(0.5)
     if theory == "gray_hancock":
-        reach = 2.0 * jnp.asarray(helix.pitch_m)
+        along = 2.0 / root * jnp.asarray(helix.pitch_m)
+        across = root**2 * along
     else:
-        reach = 0.18 * jnp.sqrt(helix.pitch_m**2 + (2.0 * math.pi * helix.radius_m) ** 2)
+        along = 0.18 * jnp.sqrt(helix.pitch_m**2 + (2.0 * math.pi * helix.radius_m) ** 2)
+        across = root * along
     if tube_radius_m is None:
-        return reach
+        return along, across
     wall = filament_reach(tube_radius_m, helix.radius_m)
-    return reach * wall / (reach + wall)
+    return along * wall / (along + wall), across * wall / (across + wall)
 
 
 def filament_coefficients(
@@ -55,15 +62,13 @@ def filament_coefficients(
 ) -> tuple[Array, Array]:
     """xi_t, xi_n in N·s/m²: resistance along and across a filament, for each metre of it.
 
-    gray_hancock    2 pi mu / (ln(l/a) - 1/2),   4 pi mu / (ln(l/a) + 1/2)
-    lighthill       2 pi mu / ln(l/a),           4 pi mu / (ln(l/a) + 1/2)
+    xi_t = 2 pi mu / ln(l_t/a),     xi_n = 4 pi mu / ln(l_n/a)
 
     l is `flow_reach`, a the filament's radius.
     """
-    across = jnp.log(flow_reach(helix, theory, tube_radius_m) / helix.filament_radius_m)
-    along = across - 0.5 if theory == "gray_hancock" else across
-    resistance = 2.0 * math.pi * jnp.asarray(viscosity_pa_s)
-    return resistance / along, 2.0 * resistance / (across + 0.5)
+    along, across = flow_reach(helix, theory, tube_radius_m)
+    resistance, a = 2.0 * math.pi * jnp.asarray(viscosity_pa_s), helix.filament_radius_m
+    return resistance / jnp.log(along / a), 2.0 * resistance / jnp.log(across / a)
 
 
 def helix_resistance(helix: Helix, xi_t: Array, xi_n: Array) -> Float[Array, "6 6"]:

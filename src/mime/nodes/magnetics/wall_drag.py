@@ -36,7 +36,8 @@ def sphere_about(ratio: Scalar) -> Float[Array, ""]:
 def filament_reach(tube_radius_m: Scalar, distance_m: Scalar) -> Float[Array, ""]:
     """How far the flow of a thin filament reaches that lies along the tube, off its axis, m.
 
-    Along it, the drag is 2 pi mu / ln(reach / a): the filament's image in the wall.
+    Along it the drag of each metre is 2 pi mu / ln(reach / a), by the filament's image in the wall,
+    and across it and along the wall, where that is near, 4 pi mu / ln(reach / a).
     """
     R = jnp.asarray(tube_radius_m)
     return (R**2 - distance_m**2) / R

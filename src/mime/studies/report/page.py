@@ -104,9 +104,7 @@ def _study(
     cells = all_cells(table, is_part)
     failed = np.zeros(table.size, bool)
     failed[list(table.diverged)] = True
-    figures = [place for place, column in enumerate(table.columns) if column.kind == "figure"]
-    first = _first(table, search, figures)
-    others = [place for place in figures if place != first] or [0]
+    first, second = _axes(table, search)
     study = result.study
     found = indices(table, study.design if study else ())
     prepared = None
@@ -129,7 +127,7 @@ def _study(
         "address": None if addresses is None else numbers.add(addresses[members], "u1"),
         "maps": prepared,
         "first": first,
-        "axes": [first, others[0]] if len(figures) > 1 else [0, first],
+        "axes": [first, second] if len(table.figures) != 1 else [second, first],
         "search": search,
         "limited": bool(table.limits) and not table.outside.all(),
         "command": list(study.command) if study else [],
@@ -138,11 +136,16 @@ def _study(
     }
 
 
-def _first(table: Table, search: dict[str, Any], figures: list[int]) -> int:
-    """The figure that the page begins with."""
+def _axes(table: Table, search: dict[str, Any]) -> list[int]:
+    """The two columns that the page begins with: objectives first, then figures that have values,
+    then others.
+    """
     wanted = [entry["figure"] for entry in search.get("objectives", ())]
+    every = sorted(table.figures, key=lambda column: bool(np.isnan(column.values).all()))
+    figures = [column.name for column in every]
     names = [column.name for column in table.columns]
-    return next((names.index(n) for n in wanted if n in names), figures[0] if figures else 0)
+    order = [name for name in dict.fromkeys([*wanted, *figures, *names]) if name in names]
+    return [names.index(order[0]), names.index(order[min(1, len(order) - 1)])]
 
 
 def _column(

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime._text import shortened
 from mime.fitting.model import in_double
 from mime.scenarios.merits import Merit
 from mime.studies.experiment import Experiment
@@ -64,7 +65,7 @@ def _of_experiment(
     try:
         table = _jacobian(experiment, wanted, free, seeds, points)
     except (TypeError, ValueError, NotImplementedError) as error:  # what JAX cannot differentiate
-        why = str(error).splitlines()[0]
+        why = shortened(" ".join(str(error).split()), 200)
         return found | {
             e.figure.name: Slopes(e.best, f"Not differentiable: {why}", []) for e in smooth
         }

@@ -12,6 +12,7 @@ from mime.core.node import traced_fluxes, traced_update
 from mime.nodes.magnetics.helical_swimmer import HelicalSwimmerNode
 from mime.nodes.magnetics.magnetic_body import MagneticBodyNode
 from mime.verification.benchmark import Measurement, benchmark, replaced, scaled
+from mime.verification.programs import quick_jit
 
 
 @benchmark(
@@ -122,7 +123,7 @@ def swimmer_step_out(
     def turn(*member: Any) -> tuple[Any, Any]:
         return _turn(Swimmer, *member)
 
-    run = jax.jit(jax.vmap(turn, in_axes=(0, 0, 0, 0, 0, None)))
+    run = quick_jit(jax.vmap(turn, in_axes=(0, 0, 0, 0, 0, None)))
     columns = [jnp.array(column) for column in zip(*members, strict=True)]
     coarse, fine = run(*columns, steps), run(*columns, 2 * steps)
     rates, sines = (2.0 * np.array(f) - np.array(c) for c, f in zip(coarse, fine, strict=True))

@@ -52,9 +52,9 @@ def torque_step(
     Covers: the mechanical path of torque mode; the order of semi-implicit Euler in all modes
     Excludes: the winding (MIME-VER-101); the velocity loop (MIME-VER-106); the pose
     (MIME-VER-107); friction other than viscous (MIME-VER-110); cogging (MIME-VER-111;
-    `MotorMeta.has_cogging` is False unless the motor has a `Cogging`); imbalance of the rotor,
-    which is not modelled (`MotorMeta.has_imbalance_vibration` is False); the reaction on an arm
-    that carries the motor (MIME-VER-118; it is two-way where it is wired)
+    `MotorMeta.has_cogging` is False unless the motor has a `Cogging`); imbalance of the rotor
+    (MIME-VER-188; `MotorMeta.has_imbalance_vibration` is False unless it has an `Imbalance`); the
+    reaction on an arm that carries the motor (MIME-VER-118; it is two-way where it is wired)
     """
     tau, dt, steps = commanded_torque_n_m, timestep_s, round(duration_s / timestep_s)
     motor = Motor("motor", dt, **parameters, axis_in_parent_frame=axis_in_parent_frame)

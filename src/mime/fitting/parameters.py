@@ -201,7 +201,7 @@ class Told:
 
     def turn(self, z: np.ndarray) -> np.ndarray:
         """∂z/∂(told): a Jacobian by what is looked for times this is one by what is told."""
-        return np.linalg.inv(np.asarray(jax.jit(jax.jacfwd(self.of))(z)))
+        return np.linalg.inv(np.asarray(jax.jacfwd(self.of)(jnp.asarray(z))))
 
 
 def told(simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarray) -> Told:
@@ -227,11 +227,7 @@ def told(simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarra
                 found[j] = values[i] / scales[group][i]
         return jnp.stack(found)
 
-    # One program each: operation by operation, JAX would compile every one of them.
-    starts = jax.jit(lambda v: [amounts(g, [v[j] for j in js]) for g, js in groups.items()])(
-        np.array([c.start for c in coordinates])
-    )
-    for start, (group, members) in zip(starts, groups.items(), strict=True):
+    for group, members in groups.items():
         address, kind, size = group
         own = _own(simulation, address)
         names: tuple[str, ...]
@@ -244,6 +240,7 @@ def told(simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarra
             scale, now = np.full(6, float(own.mass) * size**2), "central"
             link = address.removesuffix(".inertia_kg_m2")
         scales[group] = 0.5 * scale
+        start = amounts(group, [coordinates[j].start for j in members])
         for i, j in enumerate(members):
             shown[j] = dataclasses.replace(
                 coordinates[j],
@@ -257,7 +254,7 @@ def told(simulation: Simulation, coordinates: Sequence[Coordinate], z: np.ndarra
                 std=None,
                 key=(address, now, i, size),
             )
-    return Told(tuple(shown), np.asarray(jax.jit(of)(z)), of)
+    return Told(tuple(shown), np.asarray(of(jnp.asarray(z))), of)
 
 
 def kept(simulation: Simulation, coordinates: Sequence[Coordinate], z: Any) -> dict[str, Any]:

@@ -42,15 +42,15 @@ SHOWN = {
         rotor speed at the end 230.7630 rad/s, in closed form 230.7692 rad/s
         """,
     "helical_drive": """
-        step lost at 15.8 Hz; of the mean field 14.3 Hz
-        sine of the lag at 8 Hz 0.578; f / f_so = 0.561
-        swims 2.868 mm/s; 8 turns are 2.881 mm
-        the swimmer costs 10.013 µA; torque over kt, less back-EMF 10.013 µA
-        field's axis tilted by 8.60°, within 0.15° of what is told
-        way per volt 2.78400e-04 m, by central differences 2.78400e-04 m
-        way per metre of standoff -1.08131e-03 m, by central differences -1.08131e-03 m
-        way per metre of pitch 1.32078e-01 m, by central differences 1.32078e-01 m
-        fastest: 2.312 V, 7.08 Hz, 150 mm away: 2.45 mm/s, 60.0° behind at most
+        step lost at 15.5 Hz; of the mean field 13.9 Hz
+        sine of the lag at 8 Hz 0.590; f / f_so = 0.575
+        swims 4.109 mm/s; 8 turns are 4.156 mm
+        the swimmer costs 10.258 µA; torque over kt, less back-EMF 10.258 µA
+        field's axis tilted by 7.16°, within 0.13° of what is told
+        way per volt 4.05050e-04 m, by central differences 4.05050e-04 m
+        way per metre of standoff -1.69778e-03 m, by central differences -1.69778e-03 m
+        way per metre of pitch 1.89727e-01 m, by central differences 1.89727e-01 m
+        fastest: 2.251 V, 6.89 Hz, 150 mm away: 3.43 mm/s, 60.0° behind at most
         """,
     "mouse": """
         ...

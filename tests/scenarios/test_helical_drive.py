@@ -43,8 +43,8 @@ def test_what_the_motor_gives_is_in_the_field_or_moves_the_swimmer(run):
     stored = body["potential_energy"][-1] - body["potential_energy"][0]
     # Explicit steps: with steps of half the length the difference is half of this 9e-4.
     assert shaft + carried == pytest.approx(stored + moved, rel=1.5e-3)
-    assert moved == pytest.approx(2.62e-5, rel=0.02)
-    # The motor itself, by the trapezoidal rule: 2.6e-5 J of the 0.26 J that go into it.
+    assert moved == pytest.approx(2.68e-5, rel=0.02)
+    # The motor itself, by the trapezoidal rule: 2.7e-5 J of the 0.26 J that go into it.
     power = VOLTS * i - i**2 - 1e-4 * w**2
     given, J = DT * (np.sum(power) - 0.5 * (power[0] + power[-1])), 3.205e-5
     kept = np.diff(0.5e-3 * i[[0, -1]] ** 2 + 0.5 * J * w[[0, -1]] ** 2)[0]

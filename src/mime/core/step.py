@@ -6,7 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Int
+from jaxtyping import Int
 
 from mime._text import nearest, quoted
 from mime.core.coupling import CouplingReport, fixed_point
@@ -16,12 +16,13 @@ from mime.core.wiring import CouplingGroup, Wiring
 
 
 class SimulationState(eqx.Module):
-    """All that a simulation carries from one step to the next."""
+    """All that a simulation carries from one step to the next; after a run, arrays of NumPy."""
 
-    step: Int[Array, ""]
+    step: Int[Any, ""]
     """Steps made so far; the time is `step` times the wiring's timestep."""
-    nodes: dict[str, State]
-    held: dict[str, State]
+    nodes: dict[str, dict[str, Any]]
+    """The state of each node, by name."""
+    held: dict[str, dict[str, Any]]
     """Fluxes that outlive their step: of slow nodes, of delayed and of coupled edges."""
     coupling: dict[str, CouplingReport]
     seen: SeenByNode = eqx.field(default_factory=dict)

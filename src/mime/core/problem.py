@@ -51,15 +51,21 @@ class Problem:
 class ProblemError(Travels, ValueError):
     """Something that was refused. `problems` says all that is wrong, each with its place.
 
-    `ProblemError("MotorNode 'm'", problems)`, or one sentence: `ProblemError(message, place=...)`.
+    `ProblemError("MotorNode 'm'", problems)`, or one sentence: `ProblemError(message, place=...)`,
+    with the `label` before it, which a file has no need of: it says the place.
     """
 
     def __init__(
-        self, where: str, problems: Iterable[Problem] | None = None, *, place: Place = ()
+        self,
+        where: str,
+        problems: Iterable[Problem] | None = None,
+        *,
+        place: Place = (),
+        label: str = "",
     ) -> None:
         single = problems is None
         self.where = "" if single else where
-        self.problems = (Problem(place, where, label=""),) if single else tuple(problems or ())
+        self.problems = (Problem(place, where, label=label),) if single else tuple(problems or ())
         super().__init__(self.text())
 
     def text(self) -> str:

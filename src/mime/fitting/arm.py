@@ -74,9 +74,10 @@ def _refuse_others(arm: str, looked_for: Sequence[Coordinate]) -> None:
     for c in looked_for:
         if c.kind in KINDS and c.key[0].partition(".")[0] != arm:
             raise InputError(
-                f"unknowns: {c.name} is none of {arm!r}, and by='inverse_dynamics' knows no other "
+                f"{c.name} is none of {arm!r}, and by='inverse_dynamics' knows no other "
                 "node. Fit it by='simulation'",
                 place=("unknowns", c.key[0]),
+                label="unknowns:",
             )
 
 

@@ -73,35 +73,39 @@ def place(program: Program, column: str, given: "str | Channel") -> Place:
     try:
         node, name, index = split_field(channel.field)
     except ValueError as error:
-        raise InputError(f"{where}: {error}", place=("columns", column)) from None
+        raise InputError(f"{error}", place=("columns", column), label=f"{where}:") from None
     if node not in program.nodes:
         known = quoted(program.nodes)
         raise InputError(
-            f"{where}: no node {node!r}{nearest(node, program.nodes)} ({known})",
+            f"no node {node!r}{nearest(node, program.nodes)} ({known})",
             place=("columns", column),
+            label=f"{where}:",
         )
     is_input = (node, name) in program.wiring.external
     specs: dict[str, Any] = field_specs(program.nodes[node])
     if name not in specs:
         raise InputError(
-            f"{where}: {node!r} has no field {name!r}{nearest(name, specs)} ({quoted(specs)})",
+            f"{node!r} has no field {name!r}{nearest(name, specs)} ({quoted(specs)})",
             place=("columns", column),
+            label=f"{where}:",
         )
     if name in program.input_specs()[node] and not is_input:
         raise InputError(
-            f"{where}: {channel.field} is an input that an edge or its default sets. Declare it "
+            f"{channel.field} is an input that an edge or its default sets. Declare it "
             "with add_external_input(node, field), or log a flux or a state instead",
             place=("columns", column),
+            label=f"{where}:",
         )
     spec = specs[name]
     if picked_shape(spec.shape, index or ()) != ():
         raise InputError(
-            f"{where}: must be one number of {node}.{name}, which has shape {spec.shape}; "
+            f"must be one number of {node}.{name}, which has shape {spec.shape}; "
             f"write {node}.{name}[0]",
             place=("columns", column),
+            label=f"{where}:",
         )
     try:
         factor = 1.0 / unit_factor(spec.unit, channel.unit)
     except ValueError as error:
-        raise InputError(f"{where}: {error}", place=("columns", column)) from None
+        raise InputError(f"{error}", place=("columns", column), label=f"{where}:") from None
     return Place(channel, node, name, index or (), spec, is_input, factor)

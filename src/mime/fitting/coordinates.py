@@ -35,7 +35,7 @@ def coordinates(
             sensors.setdefault(sensor.field, []).append((experiment, sensor))
     found += [c for field, of in sensors.items() for c in _sensing(field, of)]
     if not found:
-        raise InputError("unknowns: nothing to look for", place=("unknowns",))
+        raise InputError("nothing to look for", place=("unknowns",), label="unknowns:")
     return tuple(found)
 
 
@@ -46,8 +46,9 @@ def _refuse_twice(addresses: Sequence[str], found: Sequence[Coordinate]) -> None
     twice |= {a for a in addresses for whole in wholes if a.startswith(f"{whole}.")}
     if twice:
         raise InputError(
-            f"unknowns: {quoted(sorted(twice))} is there twice, by itself and in a whole",
+            f"{quoted(sorted(twice))} is there twice, by itself and in a whole",
             place=("unknowns",),
+            label="unknowns:",
         )
 
 

@@ -101,7 +101,7 @@ class DesignFile:
             try:
                 simulation = Fit.load(file, simulation).simulation
             except (OSError, FitError) as error:
-                raise InputError(f"fit: {error}", place=("fit",)) from None
+                raise InputError(f"{error}", place=("fit",), label="fit:") from None
         return design(
             simulation,
             found.inputs,
@@ -129,7 +129,9 @@ class DesignFile:
             words = f"no arm {found.arm!r}{nearest(found.arm, arms)} ({quoted(arms)})"
             raise InputError(words, place=("arm",))
         if found.noise is None:
-            raise InputError("noise: say how well torques are measured, in N·m", place=("arm",))
+            raise InputError(
+                "say how well torques are measured, in N·m", place=("arm",), label="noise:"
+            )
         tree: Any = getattr(nodes[found.arm], "tree")  # noqa: B009  arms have one, nodes do not
         return design_motion(
             tree,

@@ -214,9 +214,10 @@ class Excitation:
             q, qd, qdd = centre + own * (q - centre), own * qd, own * qdd
         worst = int(np.argmax(used)) % len(self.half)
         raise InputError(
-            f"limits: joint {self.tree.joint_names[worst]!r} passes its limits even when it hardly "
+            f"joint {self.tree.joint_names[worst]!r} passes its limits even when it hardly "
             "moves: its torque does not hold the arm up there",
             place=("torque_limits",),
+            label="limits:",
         )
 
     def others(self) -> dict[str, Motion]:

@@ -108,18 +108,21 @@ def experiment(
     logged = [name for name, where in places.items() if where.is_input]
     sensors = [name for name in places if name not in logged]
     if not sensors:
-        raise InputError("columns: no sensor among them: nothing to fit", place=("columns",))
+        raise InputError(
+            "no sensor among them: nothing to fit", place=("columns",), label="columns:"
+        )
     twice = {w.channel.field for w in places.values()}
     if len(twice) < len(places):
-        raise InputError("columns: two columns name the same field", place=("columns",))
+        raise InputError("two columns name the same field", place=("columns",), label="columns:")
     rows = read_rows(log, logged, sensors, spikes)
     time, driven = rows.time_s, _driven(places, logged, rows.columns)
     for node, field, value in declared(inputs, program.wiring.external):
         held = np.asarray(as_float_array(f"{node}.{field}", value), float)
         if held.shape != (shape := program.input_specs()[node][field].shape):
             raise InputError(
-                f"inputs: {node}.{field} has shape {held.shape}, expected {shape}: a constant",
+                f"{node}.{field} has shape {held.shape}, expected {shape}: a constant",
                 place=("inputs", node, field),
+                label="inputs:",
             )
         driven.setdefault((node, field), np.tile(held, (len(time), *(1,) * held.ndim)))
     period = float(np.median(np.diff(time)))
@@ -187,21 +190,24 @@ def _start(program: Program, name: str, value: Any) -> Start:
     try:
         node, field, index = split_field(name)
     except ValueError as error:
-        raise InputError(f"initial: {error}", place=at) from None
+        raise InputError(f"{error}", place=at, label="initial:") from None
     if node not in program.nodes:
         near = nearest(node, program.nodes)
-        raise InputError(f"initial: no node {node!r}{near} ({quoted(program.nodes)})", place=at)
+        raise InputError(
+            f"no node {node!r}{near} ({quoted(program.nodes)})", place=at, label="initial:"
+        )
     spec = program.nodes[node].state_spec()
     if field not in spec:
         raise InputError(
-            f"initial: the state of {node!r} has no field {field!r}{nearest(field, spec)} "
-            f"({quoted(spec)})",
+            f"the state of {node!r} has no field {field!r}{nearest(field, spec)} ({quoted(spec)})",
             place=at,
+            label="initial:",
         )
     if picked_shape(spec[field].shape, index or ()) != ():
         raise InputError(
-            f"initial: {name} must be one number; {node}.{field} has shape {spec[field].shape}",
+            f"{name} must be one number; {node}.{field} has shape {spec[field].shape}",
             place=at,
+            label="initial:",
         )
     given = value if isinstance(value, Unknown) else float(value)
     return Start(node, field, index or (), spec[field].unit, given)

@@ -78,7 +78,7 @@ def fit(
     chosen = [as_log(entry) for entry in several("logs", given)]
     fitted = [log for log in chosen if not log.held_out]
     if not fitted:
-        raise InputError("logs: nothing to fit: every log is held out", place=("logs",))
+        raise InputError("nothing to fit: every log is held out", place=("logs",), label="logs:")
     if instance("by", by, str) not in ("simulation", "inverse_dynamics"):
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     if by == "inverse_dynamics" and chosen_loss.is_robust:
@@ -237,8 +237,9 @@ def _refuse_same_names(experiments: Sequence[Experiment]) -> None:
     names = [e.name for e in experiments]
     if len(set(names)) < len(names):
         raise InputError(
-            f"logs: {quoted(names)} must have names of their own; give Log(..., name=...)",
+            f"{quoted(names)} must have names of their own; give Log(..., name=...)",
             place=("logs",),
+            label="logs:",
         )
 
 

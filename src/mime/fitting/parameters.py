@@ -40,9 +40,10 @@ def parameter_coordinates(
     node, _, rest = address.partition(".")
     if node not in simulation.nodes:
         raise InputError(
-            f"unknowns: no node {node!r}{nearest(node, simulation.nodes)} "
+            f"no node {node!r}{nearest(node, simulation.nodes)} "
             f"({quoted(simulation.nodes)}); write 'node.parameter'",
             place=at,
+            label="unknowns:",
         )
     if (body := _body(simulation, address)) is not None:
         yield from _body_coordinates(address, body, unknown)
@@ -56,10 +57,12 @@ def parameter_coordinates(
         simulation.wiring.refuse_derived({node: {rest: None}})
         leaf = find(simulation.nodes[node], rest)
     except ParameterError as error:
-        raise InputError(f"unknowns: {address}: {error}", place=at) from None
+        raise InputError(f"{address}: {error}", place=at, label="unknowns:") from None
     value = leaf.of(simulation.nodes[node])
     if value is None:
-        raise InputError(f"unknowns: {address} is absent: the model has no such part", place=at)
+        raise InputError(
+            f"{address} is absent: the model has no such part", place=at, label="unknowns:"
+        )
     spec = leaf.spec
     lows = [bound for bound in (spec.above, spec.at_least) if bound is not None] if spec else []
     low = max(lows, default=-np.inf)
@@ -98,9 +101,9 @@ def coordinate(
     if not low <= start <= high or (is_log and start <= 0):
         sign = "> 0" if is_log and start <= 0 else f"from {low:g} to {high:g}"
         raise InputError(
-            f"unknowns: {name} starts at {start:g} {unit}, and must be {sign}. "
-            "Give Unknown(start=...)",
+            f"{name} starts at {start:g} {unit}, and must be {sign}. Give Unknown(start=...)",
             place=("unknowns", name),
+            label="unknowns:",
         )
     size = scale or abs(start) or unknown.std or 1.0
     return Coordinate(
@@ -122,14 +125,16 @@ def _body_coordinates(address: str, body: Body, unknown: Unknown) -> Iterator[Co
     """The factors of a body, or the last six for its inertia alone."""
     if unknown.start is not None or unknown.between is not None:
         raise InputError(
-            f"unknowns: {address} is a body: its start is the model's own, and every body that can "
+            f"{address} is a body: its start is the model's own, and every body that can "
             "exist is within its bounds. Give std (a part of its size) and prior only",
             place=("unknowns", address),
+            label="unknowns:",
         )
     if not float(body.mass) > 0:
         raise InputError(
-            f"unknowns: {address} has no mass to start from; give the model a guess of it",
+            f"{address} has no mass to start from; give the model a guess of it",
             place=("unknowns", address),
+            label="unknowns:",
         )
     size, values = bodies.size_of(body), bodies.factors(body)
     is_whole = not address.endswith(".inertia_kg_m2")

@@ -69,7 +69,9 @@ class Plan:
         for field in driven:
             if not place(simulation, field, field).is_input:
                 raise InputError(
-                    f"inputs: {field} is no external input of this graph", place=("inputs", field)
+                    f"{field} is no external input of this graph",
+                    place=("inputs", field),
+                    label="inputs:",
                 )
         log = Log(table, name="design", initial=initial or {})
         made: Experiment = experiment(simulation, log, columns, constants)
@@ -198,9 +200,10 @@ class Plan:
         for ratio, (field, limit) in zip(ratios, self.limits.items(), strict=True):
             if not ratio < 1.0:
                 raise InputError(
-                    f"limits: {field} reaches {ratio * limit:.4g} without any input, and may reach "
+                    f"{field} reaches {ratio * limit:.4g} without any input, and may reach "
                     f"{limit:g}; start elsewhere, or allow more",
                     place=("limits", field),
+                    label="limits:",
                 )
 
     def reached(self, shapes: np.ndarray) -> dict[str, tuple[float, float, str]]:

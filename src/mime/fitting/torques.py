@@ -53,9 +53,10 @@ def arm_of(simulation: Simulation, columns: Mapping[str, str | Channel]) -> Robo
     used = {name.partition(".")[0] for name in names}
     if len(used) != 1 or not used <= arms:
         raise InputError(
-            f"columns: by='inverse_dynamics' takes the columns of one arm ({quoted(sorted(arms))}),"
+            f"by='inverse_dynamics' takes the columns of one arm ({quoted(sorted(arms))}),"
             f" its {ANGLES} and {TORQUES}; got fields of {quoted(sorted(used))}",
             place=("columns",),
+            label="columns:",
         )
     arm: Any = simulation.nodes[used.pop()]
     for refused, why in (
@@ -76,14 +77,15 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
     angles = {joint_of(p): name for name, p in places.items() if p.name == ANGLES}
     torques = [name for name, p in places.items() if p.name == TORQUES]
     if len({(p.name, p.index) for p in places.values()}) < len(places):
-        raise InputError("columns: two columns name the same field", place=("columns",))
+        raise InputError("two columns name the same field", place=("columns",), label="columns:")
     missing = [arm.tree.joint_names[j] for j in range(arm.num_joints) if j not in angles]
     if missing or not torques:
         what = f"the angles of {quoted(missing)}" if missing else f"any of {arm.name}.{TORQUES}"
         raise InputError(
-            f"columns: {what} are not there: the inverse dynamics takes the angle of every joint "
+            f"{what} are not there: the inverse dynamics takes the angle of every joint "
             "and the torque of one or more",
             place=("columns",),
+            label="columns:",
         )
     ordered = [angles[j] for j in range(arm.num_joints)]
     rows = read_rows(log, ordered, torques)
@@ -123,5 +125,5 @@ def _place(arm: RobotArmParameters, column: str, given: str | Channel) -> Place:
             raise ValueError(f"must be one joint's, {form}, got {channel.field!r}")
         factor = 1.0 / unit_factor(spec.unit, channel.unit)
     except ValueError as error:
-        raise InputError(f"columns[{column!r}]: {error}", place=at) from None
+        raise InputError(f"{error}", place=at, label=f"columns[{column!r}]:") from None
     return Place(channel, node, name, index, spec, name == ANGLES, factor)

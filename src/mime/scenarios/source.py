@@ -90,15 +90,12 @@ class Source:
     def refuse_arguments(self, error: ProblemError, tables: Mapping[str, Place] = {}) -> None:
         """Note what a function says of its arguments, which this file has under the same names.
 
-        Its sentences begin with the argument's name, which the place says already. `tables`: where
-        an argument stands if not at the top.
+        Their labels are left out: the place says them. `tables`: where an argument stands if not at
+        the top.
         """
         for problem in error.problems:
-            message = problem.message
-            for part in problem.place:
-                message = re.sub(rf"^{re.escape(str(part))}(\[[^\]]*\])?: ", "", message)
             outer = tables.get(str(problem.place[0]), ()) if problem.place else ()
-            self.note(dataclasses.replace(problem, message=message).inside(*outer))
+            self.note(dataclasses.replace(problem, label="").inside(*outer))
         self.stop_if_any()
 
     def wrong(self, *place: Any) -> bool:

@@ -54,7 +54,9 @@ class Run:
         scenario = given if isinstance(given, Scenario) else None
         self.simulation: Simulation = scenario.simulation if scenario else given
         if duration is None and scenario is None:
-            raise InputError("duration: say how many seconds a run has", place=("duration",))
+            raise InputError(
+                "say how many seconds a run has", place=("duration",), label="duration:"
+            )
         table = scenario.tables.simulation if scenario else None
         seconds = table.duration if duration is None and table else real("duration", duration, "s")
         self.steps = self.simulation.count_steps(seconds)
@@ -84,7 +86,9 @@ class Bench:
         self.gains = Gains(self.simulation, gains)
         both = sorted({g.address for g in self.gains.entries} & set(self.varied))
         if both:
-            raise InputError(f"plants: {', '.join(both)} is a gain to tune", place=("plants",))
+            raise InputError(
+                f"{', '.join(both)} is a gain to tune", place=("plants",), label="plants:"
+            )
         self.members = members if self.varied else 1
         every = run.every
         samples = 1 + np.arange(run.steps // every)

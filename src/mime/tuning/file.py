@@ -136,11 +136,11 @@ class TuneFile:
     def _fit(self) -> Fit:
         file = self.source.file.parent / str(self.table.fit)
         if self.table.plants:
-            raise InputError("plants: give a fit or spreads, not both", place=("fit",))
+            raise InputError("give a fit or spreads, not both", place=("fit",), label="plants:")
         try:
             return Fit.load(file)
         except (OSError, FitError) as error:
-            raise InputError(f"fit: {error}", place=("fit",)) from None
+            raise InputError(f"{error}", place=("fit",), label="fit:") from None
 
 
 def load_tune(path: str | os.PathLike[str], *, allow_code: bool = False) -> TuneFile:

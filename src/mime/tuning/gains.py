@@ -52,7 +52,7 @@ class Gains:
         given = mapping("gains", given, "{'node.gain': (least, largest)}")
         self.entries = tuple(g for a, b in given.items() for g in _gains(simulation, a, b))
         if not self.entries:
-            raise InputError("gains: nothing to tune", place=("gains",))
+            raise InputError("nothing to tune", place=("gains",), label="gains:")
         self._start = {a: np.asarray(_value(simulation, a), float) for a in given}
 
     def __len__(self) -> int:
@@ -110,16 +110,18 @@ def _gains(simulation: Simulation, address: str, between: Any) -> list[Gain]:
     node, _, rest = address.partition(".")
     if node not in simulation.nodes:
         words = f"no node {node!r}{nearest(node, simulation.nodes)} ({quoted(simulation.nodes)})"
-        raise InputError(f"gains: {words}; write 'node.parameter'", place=at)
+        raise InputError(f"{words}; write 'node.parameter'", place=at, label="gains:")
     try:
         simulation.wiring.refuse_derived({node: {rest: None}})
         leaf = find(simulation.nodes[node], rest)
     except ParameterError as error:
-        raise InputError(f"gains: {address}: {error}", place=at) from None
+        raise InputError(f"{address}: {error}", place=at, label="gains:") from None
     value = leaf.of(simulation.nodes[node])
     if value is None or np.ndim(value) > 1:
         what = "absent" if value is None else f"of shape {np.shape(value)}"
-        raise InputError(f"gains: {address} is {what}; a gain is a number or a list", place=at)
+        raise InputError(
+            f"{address} is {what}; a gain is a number or a list", place=at, label="gains:"
+        )
     spec = leaf.spec
     lows = [bound for bound in (spec.above, spec.at_least) if bound is not None] if spec else []
     floor = max(lows, default=-np.inf)
@@ -132,8 +134,9 @@ def _gains(simulation: Simulation, address: str, between: Any) -> list[Gain]:
         is_log = floor >= 0 and (low is None or low > 0)
         if low is None and start == 0:
             raise InputError(
-                f"gains: {name} starts at 0; say between which values to look, (least, largest)",
+                f"{name} starts at 0; say between which values to look, (least, largest)",
                 place=at,
+                label="gains:",
             )
         least = max(floor, start - _WIDE * abs(start)) if low is None else low
         if low is None and is_log:
@@ -141,7 +144,9 @@ def _gains(simulation: Simulation, address: str, between: Any) -> list[Gain]:
         largest = min(ceiling, start + _WIDE * abs(start)) if high is None else high
         if least < floor or largest > ceiling:
             raise InputError(
-                f"gains: {address} can be from {floor:g} to {ceiling:g}, got {between}", place=at
+                f"{address} can be from {floor:g} to {ceiling:g}, got {between}",
+                place=at,
+                label="gains:",
             )
         start = float(np.clip(start, least, largest))
         index = place if np.ndim(value) else None

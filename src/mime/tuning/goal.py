@@ -54,8 +54,9 @@ class Goal:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise InputError(
-                f"goals: no kind {self.kind!r}{nearest(str(self.kind), KINDS)} ({quoted(KINDS)})",
+                f"no kind {self.kind!r}{nearest(str(self.kind), KINDS)} ({quoted(KINDS)})",
                 place=("goals", "kind"),
+                label="goals:",
             )
         text("field", self.field)
         for key in ("weight", "at_least", "at_most"):

@@ -60,15 +60,17 @@ def _nominal(simulation: Simulation, address: str) -> float:
     node, _, rest = address.partition(".")
     if node not in simulation.nodes:
         words = f"no node {node!r}{nearest(node, simulation.nodes)} ({quoted(simulation.nodes)})"
-        raise InputError(f"plants: {words}; write 'node.parameter'", place=at)
+        raise InputError(f"{words}; write 'node.parameter'", place=at, label="plants:")
     try:
         simulation.wiring.refuse_derived({node: {rest: None}})
         value = find(simulation.nodes[node], rest).of(simulation.nodes[node])
     except ParameterError as error:
-        raise InputError(f"plants: {address}: {error}", place=at) from None
+        raise InputError(f"{address}: {error}", place=at, label="plants:") from None
     if value is None or np.shape(value) != ():
         what = "absent" if value is None else f"of shape {np.shape(value)}"
-        raise InputError(f"plants: {address} is {what}; what varies is one number", place=at)
+        raise InputError(
+            f"{address} is {what}; what varies is one number", place=at, label="plants:"
+        )
     return float(value)
 
 
@@ -79,8 +81,9 @@ def _drawn(
     if isinstance(spread, int | float) and not isinstance(spread, bool):
         if nominal == 0:
             raise InputError(
-                f"plants: {address} is 0, and so is any part of it; give (low, high)",
+                f"{address} is 0, and so is any part of it; give (low, high)",
                 place=("plants", address),
+                label="plants:",
             )
         values = nominal * np.exp(real(name, spread, above=0) * random.normal(size=members))
     else:

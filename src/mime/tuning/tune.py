@@ -67,9 +67,10 @@ def tune(
         wanted.append(Goal(LARGEST, field, at_most=bound))
     if not any(goal.weight for goal in wanted):
         raise InputError(
-            "goals: nothing to make small: every goal is a limit. Give one a weight, or one "
+            "nothing to make small: every goal is a limit. Give one a weight, or one "
             "without limits",
             place=("goals",),
+            label="goals:",
         )
     run = Run(simulation, duration, inputs, initial_state, every)
     with jax.enable_x64(True):

@@ -76,13 +76,13 @@ class RotorStage(eqx.Module):
         inertia = across * (np.eye(3) - np.outer(axis, axis))
         return Payload(link, self.mass_kg, along * axis, inertia)
 
-    def imbalance(self, axis: Any = Z, **gravity: Any) -> Imbalance:
-        """What is left and turns; `gravity_world` as in the arm, default (0, 0, -9.80665)."""
+    def imbalance(self, axis: Any = Z, gravity_world: Any = (0.0, 0.0, -9.80665)) -> Imbalance:
+        """What is left and turns; gravity in m/s², as the arm has it."""
         axis = _unit(axis)
         static = self.mass_kg * (self.com_m - (axis @ self.com_m) * axis)
         about, across = np.outer(axis, axis), self._mean_across(axis)
         symmetric = self.axial_inertia(axis) * about + across * (np.eye(3) - about)
-        return Imbalance(static, self._about_mount - symmetric, **gravity)
+        return Imbalance(static, self._about_mount - symmetric, gravity_world)
 
     def as_joint(
         self, tree: KinematicTree, link: str, axis: Any = Z, name: str = "rotor"

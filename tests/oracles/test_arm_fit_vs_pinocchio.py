@@ -33,9 +33,9 @@ def robot(name):
     files = metadata.files("example-robot-data")
     path = str(next(f for f in files if str(f).endswith(f"urdf/{name}.urdf")).locate())
     tree, model = mime.parse_urdf(path), pin.buildModelFromUrdf(path)
-    held = [joint for joint in tree.joint_names if any(part in joint for part in HELD[name])]
-    if held:
-        tree = tree.lock(dict.fromkeys(held, 0.0))
+    held = [joint for joint in model.names if any(part in joint for part in HELD[name])]
+    if held:  # in the tree those that follow others are no joints of their own
+        tree = tree.lock({joint: 0.0 for joint in tree.joint_names if joint in held})
         ids = [model.getJointId(joint) for joint in held]
         model = pin.buildReducedModel(model, ids, pin.neutral(model))
     limits = np.asarray(tree.joint_limits)

@@ -255,7 +255,9 @@ def test_what_is_true_or_false_is_so_for_other_programs(simulation, tmp_path):
     far = run["rotor"]["angle"] > run["rotor"]["angle"][0]
     marked = dataclasses.replace(run, fields={"rotor": {"angle": far}})
     marked.save(tmp_path / "run.nc")
-    assert xarray.load_dataset(tmp_path / "run.nc").identical(marked.to_xarray())
+    others = xarray.load_dataset(tmp_path / "run.nc")
+    assert others.identical(marked.to_xarray())
+    assert others["rotor.angle"].dtype == bool  # `identical` takes 1 for True
     read = Trajectory.load(tmp_path / "run.nc")["rotor"]["angle"]
     assert read.dtype == bool
     np.testing.assert_array_equal(read, far)

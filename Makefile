@@ -36,6 +36,11 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -c co
 	$(BIN)/python $(INSTALL) -e '.[test]'
 	@touch .venv/.runtime $@
 
+# Other simulators and another builder of the site, which `make soak` alone asks: half a gigabyte.
+.venv/.soak: pyproject.toml constraints.txt | .venv/.made
+	$(BIN)/python $(INSTALL) -e '.[soak]'
+	@touch .venv/.runtime .venv/.tests $@
+
 setup: .venv/.tests browser  ## the environment with all that the tests need
 
 browser:  ## Debian's Chromium for the tests of pages, where it may be installed and is not
@@ -66,7 +71,7 @@ test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests b
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
-soak: .venv/.tests browser  ## all tests at full size: every robot, case and seed, thousands of programs; hours
+soak: .venv/.soak browser  ## all tests at full size: every robot, case and seed, thousands of programs; hours
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
 	MIME_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore=tests/soak
 

@@ -1,6 +1,6 @@
 """Elastic joint and armature against Jiminy, which runs in a process of its own.
 
-Jiminy is there wherever its wheels are, by the test extra's markers: where it is missing then, this
+Jiminy is there wherever its wheels are, by the soak extra's markers: where it is missing then, this
 fails.
 """
 
@@ -21,10 +21,15 @@ from mime.control.kinematics import forward_dynamics, parse_urdf
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
 from mime.nodes.actuation.robot_arm import RobotArmNode
 
-pytestmark = pytest.mark.skipif(
-    not ((sys.platform == "linux" and platform.machine() == "x86_64") or sys.platform == "darwin"),
-    reason="Jiminy has no wheels for this platform",
-)
+pytestmark = [
+    pytest.mark.soak("python-control, Pinocchio and SciPy hold the same joint in `make test`"),
+    pytest.mark.skipif(
+        not (
+            (sys.platform == "linux" and platform.machine() == "x86_64") or sys.platform == "darwin"
+        ),
+        reason="Jiminy has no wheels for this platform",
+    ),
+]
 
 J, I, K, V, I_F, G = 0.1, 5.0, 20.0, 0.1, 1e-5, 9.81
 GAINS = (100.0, 1.0)

@@ -1,11 +1,18 @@
 """Windings, gears, rotors, springs and links in one fit, from volts, currents and encoders."""
 
+import jax
 import numpy as np
 import pinocchio as pin
 import pytest
 from scipy.integrate import solve_ivp
 
 import mime
+from mime.fitting.approach import approached
+from mime.fitting.coordinates import coordinates
+from mime.fitting.experiment import experiment
+from mime.fitting.model import Model
+from mime.fitting.rates import first_fineness
+from mime.fitting.solve import first_noise, levenberg_marquardt, prior_of
 
 LINK = """
   <joint name="j{i}" type="revolute"><parent link="{parent}"/><child link="{name}"/>
@@ -114,9 +121,8 @@ def taken(j):
     return lambda w: w[j]
 
 
-def fitted(log, encoder, **options):
-    """From volts, currents, encoders of the links and of `encoder`; `wrong` starts 15 % off."""
-    file, table = log
+def asked(table, encoder, **options):
+    """Volts, currents, encoders of the links and of `encoder`; all that is unknown."""
     columns = {}
     for j in range(2):
         columns |= {
@@ -130,7 +136,14 @@ def fitted(log, encoder, **options):
     unknowns = [f"m{j}.{name}" for j in range(2) for name in own]
     unknowns += ["arm.joint_stiffness_n_m_per_rad", "arm.link[upper]", "arm.link[lower]"]
     given = mime.Log(table, name="two", initial={"arm.joint_angles[0]": -np.pi / 2})
-    return mime.fit(drive(file, 1.15), given, columns, unknowns, starts=1, progress=False)
+    return given, columns, unknowns
+
+
+def fitted(log, encoder, **options):
+    """From a start that is 15 % off."""
+    file, table = log
+    question = asked(table, encoder, **options)
+    return mime.fit(drive(file, 1.15), *question, starts=1, progress=False)
 
 
 def check(fit, truth):
@@ -161,7 +174,43 @@ def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
 
 
 @pytest.mark.slow
-@pytest.mark.soak("the same with delays and their profiles: three minutes")
+@pytest.mark.soak("the search alone, which the fits above and below go through, from ten starts")
+def test_every_start_up_to_15_percent_off_ends_in_the_minimum(log):
+    """Without parts of the log first, five of ten such descents end elsewhere."""
+    file, table = log
+    with jax.enable_x64(True):
+        simulation, costs = drive(file, 1.0), []
+        for seed in range(10):
+            random = np.random.default_rng(seed)
+            noisy = {
+                name: values + NOISE.get(name[:-1], 0.0) * random.normal(size=ROWS)
+                for name, values in table.items()
+            }
+            given, columns, unknowns = asked(noisy, "rotor")
+            one = experiment(simulation, given, columns)
+            found = coordinates(simulation, unknowns, [one])
+            model = Model(simulation, (one,), found, first_fineness(simulation, [one]))
+            prior, noise = prior_of(model), first_noise(model)
+            # Of motors, springs, masses and centres: with all of a rod's inertia off, too, one of
+            # ten ends where the body is flat, at 1.1 times the least.
+            is_off = [c.kind == "parameter" or c.name.endswith((" m", " cx")) for c in found]
+            off = np.where(is_off, random.uniform(-0.15, 0.15, len(found)), 0.0)
+
+            def descended(z, model=model, noise=noise, prior=prior):
+                z, _ = approached(model, z, noise, prior, lambda done: None)
+                every = model.counted(1.0)
+                return levenberg_marquardt(lambda z: model.normal(z, every), z, noise, prior, 60)[
+                    1
+                ][0]
+
+            costs.append([descended(start[None]) for start in (prior.centre, prior.centre + off)])
+    least, ends = np.transpose(costs)
+    # Where it ends elsewhere, that is at 100 times the least; anchors cost less than one.
+    np.testing.assert_allclose(ends, least, rtol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.soak("the same with delays and their profiles: two minutes")
 def test_an_encoder_behind_the_gear_leaves_the_ratio_open_and_says_so(log):
     """Only kt N, J N² and b N² act on the arm; an encoder on the motor's shaft would tell."""
     fit = fitted(log, "rotor")

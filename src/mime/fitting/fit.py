@@ -225,7 +225,7 @@ def _held_out(
         raise InputError(f"logs: a held-out log has {quoted(unheard)}, and no fitted log has")
     if not fixed.all():
         ends, _, _ = levenberg_marquardt(
-            lambda z: test.programs.normal(z, test.data), where[None], noise, prior, ROUNDS
+            lambda z: test.normal(z, test.counted(1.0)), where[None], noise, prior, ROUNDS
         )
         where = ends[0]
     residuals = test.programs.residuals(where, test.data)

@@ -28,6 +28,8 @@ from mime.running.simulation import Simulation
 
 Data = dict[str, Any]
 """Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
+Normal = dict[str, tuple[np.ndarray, ...]]
+"""r·r, Jᵀr and JᵀJ by field: all that a step of Levenberg and Marquardt needs."""
 _KEPT = 16
 """Compiled programs that are kept for the next fit of the same model to logs of the same shape."""
 
@@ -55,7 +57,25 @@ class Model:
         positions = [[s.positions for s in e.sensors] for e in self.experiments]
         measured = [[s.measured for s in e.sensors] for e in self.experiments]
         found = {"inputs": inputs, "positions": positions, "measured": measured}
-        return jax.tree.map(jnp.asarray, found)
+        return jax.tree.map(jnp.asarray, {**found, "counted": self.counted(1.0)})
+
+    def counted(self, part: float) -> dict[str, np.ndarray]:
+        """Which rows of each field, all experiments in a row, are in the first part of a log."""
+        found: dict[str, list[np.ndarray]] = {field: [] for field in self.fields}
+        for e in self.experiments:
+            for s in e.sensors:
+                found[s.field].append(s.positions <= part * e.positions[-1])
+        return {field: np.concatenate(used) for field, used in found.items()}
+
+    def normal(self, z: np.ndarray, counted: Mapping[str, np.ndarray]) -> Normal:
+        """r·r, Jᵀr and JᵀJ by field of these rows, for every row of z."""
+        data = {**self.data, "counted": counted}
+        if len(z) > 1:
+            sums = self.programs.normal(z, data)
+        else:  # by the program that the best start needs in any case
+            residual, jacobian = self.programs.linearised(z[0], self.data)
+            sums = jax.tree.map(lambda x: x[None], normal_sums(residual, jacobian, data))
+        return {field: tuple(map(np.asarray, found)) for field, found in sums.items()}
 
     def readings(self, z: Any, data: Data) -> list[list[Array]]:
         """What every sensor of every experiment would read in its rows."""
@@ -151,27 +171,34 @@ class Programs:
             jacobian, residual = jax.jacfwd(twice, has_aux=True)(z)
             return residual, jacobian
 
-        def normal(z: Array, data: Data) -> Any:
+        def of_z(z: Array, data: Data) -> Any:
             residual, jacobian = linearised(z, data)
-            return {
-                field: (r @ r, jacobian[field].T @ r, jacobian[field].T @ jacobian[field])
-                for field, r in residual.items()
-            }
+            return normal_sums(residual, jacobian, data)
 
         def of_member(z: Array, measured: Any, data: Data) -> Any:
-            return normal(z, {**data, "measured": measured})
+            return of_z(z, {**data, "measured": measured})
 
         self.residuals = jax.jit(model.residuals)
         """Residuals by field."""
         self.linearised = jax.jit(linearised)
         """Residuals and their Jacobian, by field."""
-        self.normal = jax.jit(jax.vmap(normal, in_axes=(0, None)))
-        """r·r, Jᵀr and JᵀJ by field for many z at once: all that a step of LM needs."""
+        self.normal = jax.jit(jax.vmap(of_z, in_axes=(0, None)))
+        """`Normal` for many z at once."""
         self.normal_of_many = jax.jit(jax.vmap(of_member, in_axes=(0, 0, None)))
         """The same, each z with measurements of its own."""
 
 
 _programs: dict[Hashable, Programs] = {}
+
+
+def normal_sums(residual: Any, jacobian: Any, data: Data) -> Any:
+    """r·r, Jᵀr and JᵀJ by field, of the rows that are counted; the others may be anything."""
+    found = {}
+    for field, used in data["counted"].items():
+        r = jnp.where(used, residual[field], 0.0)
+        J = jnp.where(used[:, None], jacobian[field], 0.0)
+        found[field] = r @ r, J.T @ r, J.T @ J
+    return found
 
 
 def _record(experiment: Experiment) -> dict[str, list[str]]:

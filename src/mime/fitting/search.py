@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from mime.core.problem import InputError
+from mime.fitting.approach import ROUNDS as _APPROACH
+from mime.fitting.approach import approached
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rates import FINEST
@@ -52,12 +54,17 @@ def solve(
         [np.zeros(len(prior.centre)), random.normal(0.0, _SPREAD, (count - 1, len(prior.centre)))]
     )
     z = np.clip(z, prior.low, prior.high)
-    with progress_bar(ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
-        ends, costs, simulations = z, np.zeros(1), 0
-        if count > 1:
-            ends, costs, simulations = levenberg_marquardt(
-                lambda z: model.programs.normal(z, model.data), z, noise, prior, ROUNDS, tell
-            )
+    with progress_bar(_APPROACH + ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
+        near, first = approached(model, z, noise, prior, tell)
+        ends, costs, more = levenberg_marquardt(
+            lambda z: model.normal(z, model.counted(1.0)),
+            near,
+            noise,
+            prior,
+            ROUNDS,
+            lambda done: tell(_APPROACH + done),
+        )
+        simulations = first + more
         if not np.isfinite(costs).any():
             raise InputError(
                 "the simulation leaves the finite numbers from every start; give start values "
@@ -104,7 +111,7 @@ def _settled(
         new |= said
         change = max(abs(new[f] / noise[f] - 1) for f in noise)
         noise = new
-        tell(ROUNDS + count + 1)
+        tell(_APPROACH + ROUNDS + count + 1)
         if change < 1e-4:
             break
     return z, noise, simulations

@@ -5,7 +5,7 @@
 The last term has the width of what is known beforehand, where that was said, else `_LOOSE`: so wide
 that it moves nothing that the log tells, and a direction that the log leaves open stays where the
 model has it. sigma_s follows from the residuals, sensor by sensor. rho is a `Loss`, the square
-unless outliers shall count less; the many starts go down by squares in any case.
+unless outliers shall count less; the starts go down by squares in any case (`approach.py`).
 """
 
 import dataclasses
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from mime.fitting.loss import Loss
-from mime.fitting.model import Model
+from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle
 
+Noise = Mapping[str, np.ndarray | float]
 _LOOSE = 100.0
 _LONGEST_STEP = 2.0
 _SETTLED = 1e-7
@@ -77,17 +78,23 @@ def given_noise(model: Model) -> dict[str, float]:
 
 
 def levenberg_marquardt(
-    normal: Callable[[np.ndarray], Any],
+    normal: Callable[[np.ndarray], Normal],
     z: np.ndarray,
-    noise: Mapping[str, np.ndarray | float],
+    noise: Noise | Callable[[Normal], Noise],
     prior: Prior,
     rounds: int,
     tell: Callable[[int], None] = lambda done: None,
+    least_gain: float = _SETTLED,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Go down from every row of z at once: the ends, their costs, and how often it simulated."""
+    """Go down from every row of z at once: the ends, their costs, and how often it simulated.
+
+    The noise may follow from what is left where each of them is.
+    """
     z = np.clip(z, prior.low, prior.high)
     damping: np.ndarray = np.full(len(z), 1e-3)
-    sums = _weighted(normal(z), z, noise, prior)
+    sigma = noise if callable(noise) else lambda parts: noise
+    parts = normal(z)
+    sums = _weighted(parts, z, sigma(parts), prior)
     settled, count = np.zeros(len(z), bool), 0
     for count in range(rounds):
         cost, slope, curvature = sums
@@ -95,20 +102,24 @@ def levenberg_marquardt(
         step = _step(slope, curvature, damping, held)
         ahead = np.clip(z + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), prior.low, prior.high)
         ahead = np.where(settled[:, None], z, ahead)
-        there = _weighted(normal(ahead), ahead, noise, prior)
-        better = there[0] < cost
+        new = normal(ahead)
+        there = _weighted(new, ahead, sigma(parts), prior)[0]
+        better = there < cost
         z = np.where(better[:, None], ahead, z)
-        gain = np.where(better, cost - there[0], 0.0)
-        settled |= (better & (gain < _SETTLED * cost + 1e-9)) | (damping > 1e10)
+        gain = np.where(better, cost - there, 0.0)
+        settled |= (better & (gain < least_gain * cost + 1e-9)) | (damping > 1e10)
         damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
-        sums = tuple(
-            np.where(better.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
-            for new, old in zip(there, sums, strict=True)
-        )
+        parts = {f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts}
+        sums = _weighted(parts, z, sigma(parts), prior)
         tell(count + 1)
         if settled.all():
             break
     return z, sums[0], (count + 2) * len(z)
+
+
+def _either(where: np.ndarray, one: Any, other: Any) -> np.ndarray:
+    """Members of the one where it is so, else of the other."""
+    return np.where(where.reshape(-1, *(1,) * (np.ndim(one) - 1)), one, other)
 
 
 def _weighted(parts: Any, z: np.ndarray, noise: Any, prior: Prior) -> Any:

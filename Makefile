@@ -36,10 +36,14 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -c co
 	$(BIN)/python $(INSTALL) -e '.[test]'
 	@touch .venv/.runtime $@
 
-# Other simulators and another builder of the site, which `make soak` alone asks: half a gigabyte.
+.venv/.docs: pyproject.toml constraints.txt | .venv/.made
+	$(BIN)/python $(INSTALL) -e '.[docs,test]'
+	@touch .venv/.runtime .venv/.tests $@
+
+# Other simulators and the builders of the site, which `make test` does not ask: half a gigabyte.
 .venv/.soak: pyproject.toml constraints.txt | .venv/.made
 	$(BIN)/python $(INSTALL) -e '.[soak]'
-	@touch .venv/.runtime .venv/.tests $@
+	@touch .venv/.runtime .venv/.tests .venv/.docs $@
 
 setup: .venv/.tests browser  ## the environment with all that the tests need
 
@@ -95,7 +99,7 @@ build/replays/.made: .venv/.tests $(shell find src/mime -name '*.py' -o -name '*
 	$(BIN)/python tools/website/gallery.py build/replays
 	@touch $@
 
-docs: .venv/.tests build/replays/.made  ## the documentation as a site, in site/
+docs: .venv/.docs build/replays/.made  ## the documentation as a site, in site/
 	$(BIN)/python tools/guide_pages.py
 	$(BIN)/python tools/website
 

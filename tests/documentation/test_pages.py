@@ -19,9 +19,9 @@ PAGES = [
 ]
 
 
-LONG = {"own_robot", "differentiate", "identify", "identify_arm"}
-"""Arms that are compiled several times, their derivatives, and fits, which tests/fitting has
-smaller: `make soak` runs these pages."""
+LONG = {"own_robot", "differentiate", "identify", "identify_arm", "tune", "optimise"}
+"""Arms that are compiled several times, their derivatives, fits and searches, which tests/fitting,
+tests/tuning and tests/studies have smaller: `make soak` runs these pages."""
 
 
 @pytest.mark.small(*(path.stem for path in PAGES if path.stem not in LONG))

@@ -18,6 +18,9 @@ from website.navigation import NavigationError, expanded
 from website.reference import public_names, undocumented
 
 ROOT = Path(__file__).parents[2]
+OF_THE_SITE = pytest.mark.soak(
+    "`make docs` builds the site and looks at it; test_links.py reads the links of its sources"
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +28,12 @@ def site(tmp_path_factory):
     return build(tmp_path_factory.mktemp("site"))
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_no_link_is_dead_no_page_loads_anything_from_elsewhere_and_no_latex_is_left(site):
     assert problems(site) == []
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_the_search_finds_a_name_on_pages_that_were_opened_from_disk(site):
     results = "[...document.querySelectorAll('*')].map(e => e.shadowRoot?.textContent).join()"
     with browser() as running, Opened(running, site / "howto" / "sweep.html") as opened:
@@ -43,7 +46,7 @@ def test_the_search_finds_a_name_on_pages_that_were_opened_from_disk(site):
         assert opened.said == []
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_every_node_has_a_page_from_its_metadata(site):
     for cls in every_node_type():
         name = cls.__name__
@@ -56,14 +59,14 @@ def test_every_node_has_a_page_from_its_metadata(site):
             assert f"<code>{entry.function}</code>" in page, f"{name}: {entry.term}"
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_every_public_name_has_its_place_in_the_reference(site):
     pages = [path.read_text(encoding="utf-8") for path in (site / "api").glob("*.html")]
     for path, thing in public_names().items():
         assert sum(f'id="{thing.name}"' in page for page in pages) == 1, path
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_reports_and_guides_are_in_the_navigation(site):
     page = (site / "index.html").read_text(encoding="utf-8")
     for folder in ("algorithm_guide/nodes", "validation/benchmark_reports"):
@@ -73,7 +76,7 @@ def test_reports_and_guides_are_in_the_navigation(site):
             assert f'href="{address}"' in page or f'href="{source.stem}.html"' in section
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_the_first_page_shows_every_scenario_with_the_lines_that_make_it(site):
     page = (site / "index.html").read_text(encoding="utf-8")
     for name, file in bundled_scenarios().items():
@@ -85,7 +88,7 @@ def test_the_first_page_shows_every_scenario_with_the_lines_that_make_it(site):
         assert made == {key: value for key, value in whole.items() if key not in left_out}
 
 
-@pytest.mark.slow
+@OF_THE_SITE
 def test_a_how_to_leads_to_its_notebook(site):
     for source in (ROOT / "docs" / "howto").glob("*.md"):
         page = (site / "howto" / f"{source.stem}.html").read_text(encoding="utf-8")
@@ -93,8 +96,7 @@ def test_a_how_to_leads_to_its_notebook(site):
         assert (site / "howto" / f"{source.stem}.ipynb").exists()
 
 
-@pytest.mark.soak("Zensical builds the site, MkDocs need not")
-@pytest.mark.slow
+@OF_THE_SITE
 def test_mkdocs_reads_the_same_sources(site, tmp_path):
     """Of one page with a formula, a table and code; Zensical has built all of them."""
     from mkdocs.commands.build import build as build_by_mkdocs

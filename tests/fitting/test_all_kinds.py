@@ -165,6 +165,7 @@ def check_sums(fit):
 
 
 @pytest.mark.slow
+@pytest.mark.soak("test_drive fits motor, gear and spring at once, test_arm links: 40 s")
 def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
     """With an encoder on the motor's own shaft, ratios and inductances too."""
     fit = fitted(log, "motor", delay=0)

@@ -54,7 +54,6 @@ def log():
     }
 
 
-@pytest.mark.soak("motor and elastic joint are fitted each by itself")
 @pytest.mark.slow
 def test_volts_current_and_two_encoders_tell_motor_gear_spring_and_load(log, tmp_path):
     wrong = {name: 1.25 * value for name, value in TRUTH.items()}

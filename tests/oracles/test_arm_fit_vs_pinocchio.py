@@ -44,7 +44,7 @@ def robot(name):
 
 
 @pytest.mark.slow
-@pytest.mark.small("ur5_robot")
+@pytest.mark.soak("an arm of three joints is held to Pinocchio in tests/fitting/test_arm.py")
 @pytest.mark.parametrize("name", RANKS)
 def test_base_parameters_of_a_robot_are_pinocchios(name):
     tree, rig = robot(name)

@@ -327,6 +327,7 @@ def test_colours_say_torque_over_its_limit_how_warm_a_winding_is_and_how_far_a_s
         assert whole["green"] - cold["green"] == pytest.approx(twice, rel=0.15)
 
 
+@pytest.mark.soak("a maze in WebGL by software: 9 s; its page is read in test_content.py")
 def test_a_mouse_is_drawn_with_its_maze_and_what_it_believes(tmp_path, chromium):
     """By hand, as a mouse's program takes long to compile: it stands, then its map grows."""
     maze = random_maze(3, rows=4, cols=4)

@@ -3,10 +3,12 @@
 An elastic drive (motor, gear, spring, link) of random stiffness and resistance, 10,000 steps of
 0.1 ms: `mime.sweep` keeps three figures of merit (largest current, rms deflection, settling time of
 the speed) in a store on disk; beside it `run_batch` of the same members, which records the three
-fields they are taken from, all at once or in batches of the same size, and takes no figures. A
-million motors of 100 steps show the memory that a study needs, and its rate. Workers of a Dask
-cluster on this machine have one thread each; what a task costs besides its run is the time of a
-chunk of one member less that of the same in this process.
+fields they are taken from, all at once or in batches of the size that a study takes by itself, and
+takes no figures. A million motors of 100 steps show the memory that a study needs, and its rate.
+Workers of a Dask cluster on this machine have one thread each, and share its cores with the client
+and the scheduler, which take 0.1 s and 15 ms a task: so the study is one of seconds, a sample every
+tenth step. What a task costs besides its run is the time of a chunk of one member less that of the
+same in this process.
 """
 
 import re
@@ -28,8 +30,9 @@ from mime import Gear, GraphManager, MotorNode, Simulation, elastic_drive, sweep
 
 STEP_S, STEPS = 1e-4, 10_000
 MEMBERS, QUICK_MEMBERS = 10_000, 1_000
-BATCH = 512
-"""Members of a chunk of such a study."""
+BATCH = {1: 512, 10: 5568}
+"""Members of a chunk that a study takes by itself, by the steps from one sample to the next."""
+CLUSTER_MEMBERS, CLUSTER_BATCH = 32_768, 2048
 INPUTS = {"motor": {"commanded_voltage": 12.0}}
 FIELDS = ["motor.current", "link.deflection", "link.rotor_velocity"]
 FIGURES = [
@@ -64,6 +67,13 @@ def cases(threads: int) -> Iterator[Case | Figure]:
     for workers in (1, 2):
         name = f"a cluster of {workers} worker{'s' * (workers > 1)}: members a second"
         yield Figure(name, lambda w=workers: cluster(w)[0], "1/s")
+    yield Figure(
+        "members a second of two workers, in those of one",
+        lambda: cluster(2)[0] / cluster(1)[0],
+        "",
+        1.6,
+        at_least=True,
+    )
     yield Figure("a task besides its run, on a cluster", lambda: 1e3 * cluster(1)[1], "ms")
     yield Figure("a chunk besides its run, here", lambda: 1e3 * chunk_cost(), "ms")
 
@@ -94,7 +104,7 @@ def swept(members: int, every: int) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             result = sweep(
                 simulation, vary, zip=[list(vary)], duration=STEPS * STEP_S, inputs=INPUTS,
-                every=every, figures=FIGURES, out=folder, chunk=BATCH, progress=False,
+                every=every, figures=FIGURES, out=folder, progress=False,
             )  # fmt: skip
             return result.dataset["largest current"].values
 
@@ -102,7 +112,7 @@ def swept(members: int, every: int) -> Any:
 
 
 def batches(members: int, every: int) -> Any:
-    return run_batches(members, every, BATCH)
+    return run_batches(members, every, BATCH[every])
 
 
 def at_once(members: int, every: int) -> Any:
@@ -181,7 +191,7 @@ def cluster(workers: int) -> tuple[float, float]:
     """Members a second, and seconds of a task besides its run."""
     from distributed import Client, LocalCluster
 
-    vary = values(4 * BATCH)
+    vary = values(CLUSTER_MEMBERS)
     options = {"duration": STEPS * STEP_S, "inputs": INPUTS, "figures": FIGURES, "every": 10}
     local = LocalCluster(
         n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
@@ -198,9 +208,9 @@ def cluster(workers: int) -> tuple[float, float]:
             return time.perf_counter() - began
 
         seconds("first", 2 * workers, 1)  # each worker compiles
-        whole = seconds("whole", 4 * BATCH, 256)
+        whole = seconds("whole", CLUSTER_MEMBERS, CLUSTER_BATCH)
         few, more = (seconds(f"single {count}", count, 1) for count in (8, 136))
-        return 4 * BATCH / whole, (more - few) / 128 * workers - alone()
+        return CLUSTER_MEMBERS / whole, (more - few) / 128 * workers - alone()
 
 
 def chunk_cost() -> float:

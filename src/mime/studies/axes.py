@@ -168,7 +168,7 @@ def axis_model(table: dict[str, Any]) -> type[Axis]:
 
 def column_of(values: list[Any]) -> np.ndarray:
     """Numbers as numbers; words, and true or false, as objects."""
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if set(map(type, values)) <= {int, float}:
         return np.array(values, dtype=float)
     column = np.empty(len(values), dtype=object)
     column[:] = values

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.parameters import known
+from mime.core.parameters import known, with_fields
 from mime.core.pose import (
     IDENTITY_POSE,
     quat_from_rotation_vector,
@@ -65,7 +65,7 @@ class HelicalSwimmerNode(Node):
     example: ClassVar[Mapping[str, Any]] = {"filament_radius_m": 0.1}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-106",
-        version="1.1.0",
+        version="1.2.0",
         stability="experimental",
         summary="Helical swimmer: 6x6 resistance from geometry, step-out, tube, inertia.",
         equations=(
@@ -93,8 +93,8 @@ class HelicalSwimmerNode(Node):
             "Resistive-force theory overestimates drag along the axis and thrust of tight helices "
             "up to fourfold, see its page; regularised Stokeslets do not.",
             "Without `tube` the fluid is unbounded, but for what c1 and c2 stand for.",
-            "In a tube the wall's drag is that on its axis, and none is added across it; for a "
-            "helix it is an interpolation, too weak in tubes narrower than three of its radii.",
+            "In a tube the wall's drag is that on its axis. Without Stokeslets none is added "
+            "across it, and along it that of a helix is less than half of what it is.",
             "A field that turns the body needs dt below a tenth of its smallest drag over m B.",
         ),
         validated_ranges=(
@@ -110,6 +110,7 @@ class HelicalSwimmerNode(Node):
         changelog=(
             ("1.0.0", "2026-11-18", "First version."),
             ("1.1.0", "2026-11-18", "Tube, inertia, regularised Stokeslets, a given resistance."),
+            ("1.2.0", "2026-11-18", "Stokeslets know the wall of a tube."),
         ),
         references=(
             "[@GrayHancock1955] Gray, J., Hancock, G. J. (1955). The propulsion of sea-urchin "
@@ -122,6 +123,7 @@ class HelicalSwimmerNode(Node):
             "swimming.",
             "[@HabermanSayre1958] Haberman, W. L., Sayre, R. M. (1958). Motion of rigid and fluid "
             "spheres in stationary and moving liquids inside cylindrical tubes.",
+            "[@Liron1978] Liron, N., Shahar, R. (1978). Stokes flow due to a Stokeslet in a pipe.",
             "[@HappelBrenner1983] Happel, J., Brenner, H. (1983). Low Reynolds number "
             "hydrodynamics.",
             "[@Katz1975] Katz, D. F., Blake, J. R., Paveri-Fontana, S. L. (1975). On the movement "
@@ -146,6 +148,7 @@ class HelicalSwimmerNode(Node):
             Mapped("U, Omega in a tube", "mime.nodes.magnetics.drag_balance.balanced_twist"),
             Mapped("M", "mime.nodes.magnetics.swimmer_inertia.SwimmerInertia.implicit"),
             Mapped("wall and friction", "mime.nodes.magnetics.tube.Tube.force_world"),
+            Mapped("W of a tube's wall", "mime.nodes.magnetics.tube_wall.wall_mobility"),
             Mapped("drag of a head in a tube", "mime.nodes.magnetics.wall_drag.sphere_along"),
         ),
     )
@@ -295,14 +298,17 @@ class HelicalSwimmerNode(Node):
     def with_stokeslets(
         cls, name: str, timestep: float, **parameters_and_options: Any
     ) -> "HelicalSwimmerNode":
-        """The swimmer whose R is that of regularised Stokeslets on its geometry, in open fluid.
+        """The swimmer whose R is that of regularised Stokeslets on its geometry.
 
         R is computed here, once; a pitch that is changed later does not change it. For gradients
-        by geometry give `stokeslet_resistance` of the helix as `resistance_matrix`.
+        by geometry give `stokeslet_resistance` of the helix as `resistance_matrix`. In a tube it
+        holds the wall's drag on the axis, and the node's tube has `wall_drag="none"`.
         """
         plain = cls(name, timestep, **parameters_and_options)
         mu, head = plain.viscosity_pa_s, plain.head_radius_m
-        R = stokeslet_resistance(plain._helix, mu, head)
+        R = stokeslet_resistance(plain._helix, mu, head, tube_radius_m=plain._drag_radius)
+        if plain.tube is not None:
+            parameters_and_options["tube"] = with_fields(plain.tube, wall_drag="none")
         return cls(name, timestep, **parameters_and_options, resistance_matrix=R)
 
     def drawing(self) -> Drawing:

@@ -61,7 +61,10 @@ def test_forces_and_flows_can_be_exchanged():
 
 @pytest.mark.parametrize("off", [0.0, 0.1, 0.2])
 def test_a_small_sphere_off_the_axis_feels_the_wall_as_happel_and_brenner_say(off):
-    """6 pi mu b / (1 - f b/R),   f = 2.10444 - 0.6977 (r/R)² + ... along, 1.8044 across on the axis"""
+    """6 pi mu b / (1 - f b/R),   f = 2.10444 - 0.6977 (r/R)² + ...   along the axis
+
+    f = 1.8044 across it, on it.
+    """
     across, _, along = -6 * np.pi * np.diag(wall_mobility(np.array([[off, 0.0, 0.0]]), 1.0))
     # What the waves leave out is 4e-5 of it; the next term of the series is about 1.8 (r/R)⁴.
     assert along == pytest.approx(2.10444 - 0.6977 * off**2, abs=1e-4 + 2 * off**4)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.core.drawing import Drawing
+from mime.core.monitor import Monitor
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.parameters import known, with_fields
 from mime.core.pose import (
@@ -48,6 +49,8 @@ from mime.xla.stacking import stack_scalars
 _HERE = "mime.nodes.magnetics.helical_swimmer.HelicalSwimmerNode"
 _RESISTIVE = "mime.nodes.magnetics.resistive_force"
 _WALL = "of the tube on the swimmer, with friction"
+MOST_TURN_RAD = 0.5
+"""In one step, which holds the wrench of its beginning."""
 
 
 class HelicalSwimmerNode(Node):
@@ -110,7 +113,11 @@ class HelicalSwimmerNode(Node):
         changelog=(
             ("1.0.0", "2026-11-18", "First version."),
             ("1.1.0", "2026-11-18", "Tube, inertia, regularised Stokeslets, a given resistance."),
-            ("1.2.0", "2026-11-18", "Stokeslets know the wall of a tube."),
+            (
+                "1.2.0",
+                "2026-11-18",
+                "Stokeslets know the wall of a tube; leaps in a step are told.",
+            ),
         ),
         references=(
             "[@GrayHancock1955] Gray, J., Hancock, G. J. (1955). The propulsion of sea-urchin "
@@ -249,6 +256,15 @@ class HelicalSwimmerNode(Node):
             if np.any(off > 1e-6):
                 hint = "A pose is x, y, z and the quaternion w, x, y, z"
                 yield Problem(("pose_world",), "has a quaternion of another length than 1", hint)
+
+    def monitors(self) -> dict[str, Monitor]:
+        """How far it turns in a step: in thin fluid a field makes it leap where dt is too long."""
+
+        def turn(state: Any, inputs: Any) -> Any:
+            return self.timestep * jnp.linalg.norm(state["twist_world"][3:])
+
+        words = "turn (shorten the step: beyond the limit its motion means nothing)"
+        return {"turn": Monitor(turn, MOST_TURN_RAD, "rad per step", words)}
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
         """Velocities from the wrench, and one step along them."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -109,6 +110,8 @@ class SwimmerParameters(Node):
                 words = "cannot be 'stokeslets' where the geometry is traced"
                 yield Problem(("theory",), words, "Build the swimmer with numbers")
             return
+        if self.tube is not None and not known(self.tube.radius_m):
+            return
         yield from self._tube_problems()
         a, pitch = float(self.filament_radius_m), float(self.pitch_m)
         if float(self.turns) > 1.0 and pitch <= 2.0 * a:
@@ -122,8 +125,9 @@ class SwimmerParameters(Node):
             except InputError as error:
                 yield Problem(("filament_radius_m",), f"is too thin: {error}")
         else:
-            along, across = flow_reach(self._helix, self.theory, self._drag_radius)
-            thickest = float(along**2 / across)  # where xi_t = xi_n
+            with jax.ensure_compile_time_eval():  # numbers, wherever other values are traced
+                along, across = flow_reach(self._helix, self.theory, self._drag_radius)
+                thickest = float(along**2 / across)  # where xi_t = xi_n
             if a >= thickest:
                 words = f"must be < {thickest:.3g} m for {self.theory} on this helix, got {a:g} m"
                 hint = "A thicker filament resists more along than across: the theory ends there"
@@ -147,10 +151,10 @@ class SwimmerParameters(Node):
             yield Problem(place, words, "R about the helix' centre, in its frame")
 
     def _tube_problems(self) -> Iterator[Problem]:
-        if self.tube is None or not known(self.tube.radius_m):
+        if self.tube is None:
             return
         radius, place = float(self.tube.radius_m), ("tube", "radius_m")
-        hull = float(self.helix_radius_m + self.filament_radius_m)
+        hull = float(self.helix_radius_m) + float(self.filament_radius_m)
         head = 0.0 if self.head_radius_m is None else float(self.head_radius_m)
         widest_drawn = max(hull, head)
         if radius <= widest_drawn:

@@ -74,8 +74,8 @@ tilt = np.degrees(np.arccos(-told[0] / np.linalg.norm(told)))
 print(f"field's axis tilted by {tilt:.2f}°, within {apart:.2f}° of what is told")
 
 
-# The way in 0.2 s and the largest lag, as functions of voltage and standoff; and of pitch, by a theory
-# that follows the geometry (Stokeslets are computed for numbers).
+# The way in 0.2 s and the largest lag, as functions of voltage and standoff; and of pitch, by a
+# theory that follows the geometry (Stokeslets are computed for numbers).
 START = np.asarray(run["path"]["desired_joint_angles"][0])
 following = load_scenario("helical_drive", ["swimmer.theory=lighthill"]).simulation
 

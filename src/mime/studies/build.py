@@ -258,9 +258,13 @@ def _toml(value: Any) -> str:
 
 
 def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
-    if name not in lanes:
+    first, _, rest = name.partition(".")
+    if first in simulation.nodes and rest in simulation.nodes[first].built_from():
+        road, node, field = "parameter", first, rest
+    elif name in lanes:
+        road, node, field = lanes[name]
+    else:
         return ""
-    road, node, field = lanes[name]
     owner = simulation.nodes[node]
     if road == "parameter":
         spec = find(owner, field).spec

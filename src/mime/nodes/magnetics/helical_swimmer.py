@@ -102,6 +102,8 @@ class HelicalSwimmerNode(SwimmerParameters):
             "[@Lighthill1976] Lighthill, J. (1976). Flagellar hydrodynamics.",
             "[@Rodenborn2013] Rodenborn, B. et al. (2013). Propulsion of microorganisms by a "
             "helical flagellum.",
+            "[@Djutanta2022] Djutanta, F. et al. (2022). Microscopic motility of isolated E. coli "
+            "flagella.",
             "[@Cortez2005] Cortez, R., Fauci, L., Medovikov, A. (2005). The method of regularized "
             "Stokeslets in three dimensions: analysis, validation, and application to helical "
             "swimming.",
@@ -111,7 +113,7 @@ class HelicalSwimmerNode(SwimmerParameters):
             "[@HappelBrenner1983] Happel, J., Brenner, H. (1983). Low Reynolds number "
             "hydrodynamics.",
             "[@Katz1975] Katz, D. F., Blake, J. R., Paveri-Fontana, S. L. (1975). On the movement "
-            "of slender bodies near plane boundaries at low Reynolds number.",
+            "of slender bodies near plane boundaries at low Reynolds number. (Entry not checked.)",
             "[@Chan1999] Chan, T. F., Golub, G. H., Mulet, P. (1999). A nonlinear primal-dual "
             "method for total variation-based image restoration.",
             "[@Mahoney2012] Mahoney, A. W. et al. (2012). Control of untethered magnetically "

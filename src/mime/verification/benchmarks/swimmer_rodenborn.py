@@ -48,7 +48,7 @@ def measured_helices(
     Reference: Rodenborn et al. (2013): the measurements of their figure 2, as read off it by
     Djutanta et al. (2022), and results of their program, which those recorded beside them: slender
     bodies of Lighthill and of Johnson, and regularised Stokeslets (github.com/fdjutant/flagella3D,
-    figure_scripts/2022_05_19_data_for_fig4d.py and the file beside it that has figure 2).
+    scripts/2022_07_04_rodenborn_abd_results.py, figure_scripts/2022_05_19_data_for_fig4d.py).
     Procedure:
     1. Take the resistance of each helix by Stokeslets.
     2. Compare it, over mu times the radius, its square and its cube, with all of them.
@@ -73,7 +73,7 @@ def measured_helices(
         if case.stokeslets is not None:
             off = np.abs(ours / np.array(case.stokeslets) - 1.0)
             for name, error, limit in zip(_NAMES, off, (0.005, 0.025, 0.01), strict=True):
-                why = "their blobs were set by other means, as large as the filament"
+                why = "blobs of another size, some 1 % of a logarithm"
                 words = f"{name} off their Stokeslets"
                 yield Measurement(words, float(error), limit, why=why)
     why = "both are slender-body theories, with errors of the order of a/R on either side"
@@ -85,6 +85,6 @@ def measured_helices(
     for name, error in zip(_NAMES, others, strict=True):
         why = "a few percent of the measurement and of reading a figure; their theories are as low"
         yield Measurement(f"{name} off measured, pitch up to 10 R", float(error), 0.08, why=why)
-    why = "the measured ones are above every theory there"
+    why = "measured values are above ours there; of theirs, no computed ones are at hand"
     worst = float(np.abs(wires[longest]).max())
     yield Measurement("worst off measured, pitch of 15 R", worst, 0.13, why=why)

@@ -21,6 +21,9 @@ from mime.fitting.rank import upper_triangle
 Noise = Mapping[str, np.ndarray | float]
 _LOOSE = 100.0
 _LONGEST_STEP = 2.0
+_LEAST_DAMPED = 1e-3
+"""Of the largest curvature, what every unknown is damped by: by its own alone (Marquardt) one that
+the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
 _RESOLUTION = 1e-9
@@ -146,6 +149,7 @@ def _step(
     slope: np.ndarray, curvature: np.ndarray, damping: np.ndarray, held: np.ndarray
 ) -> np.ndarray:
     diagonal = np.einsum("bii->bi", curvature)
+    diagonal = np.maximum(diagonal, _LEAST_DAMPED * diagonal.max(axis=1, keepdims=True))
     free = ~held
     A = curvature * free[:, :, None] * free[:, None, :]
     A = A + np.einsum("bi,ij->bij", damping[:, None] * diagonal + held, np.eye(slope.shape[1]))

@@ -77,6 +77,7 @@ class TuneTable(_Table):
     gains: list[str] | dict[str, Pair]
     goals: list[GoalTable]
     limits: dict[str, Positive] = {}
+    margins: dict[str, Number] = {}
     plants: dict[str, Positive | Pair] = {}
     fit: str | None = None
     """A `fit.json` whose covariance the plants are drawn from."""
@@ -122,6 +123,7 @@ class TuneFile:
                 gains,
                 goals,
                 limits=table.limits,
+                margins=table.margins,
                 plants=self._fit() if table.fit is not None else spreads,
                 members=table.members,
                 starts=table.starts,

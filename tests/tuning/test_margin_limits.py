@@ -1,5 +1,6 @@
 """Margins that were asked for: slopes by differences, optima by SciPy on python-control's loops."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -7,9 +8,12 @@ from scipy.optimize import brentq
 import control
 import mime
 from mime.cli import main
+from mime.tuning.bench import Bench, Run
 from mime.tuning.loop_gain import LoopGain, growth_by_matrix
 from mime.tuning.margin_limits import KINDS, MarginLimits
 from mime.tuning.margins import distances
+from mime.tuning.problem import question
+from tuning.test_margins import pendulum
 from tuning.test_tune import ERROR, FILE, GAINS, RUN, SCENARIO, B, drive  # noqa: F401  (a fixture)
 
 DT = 1e-3
@@ -71,6 +75,21 @@ def test_an_unstable_loop_is_further_beyond_the_more_it_grows():
     assert beyond[0] == pytest.approx(1.0, abs=1e-3)  # and it goes on from there
     assert limits.excess(np.eye(1), np.eye(1))[0][0] == 1.0  # no loop gain is no margin
     assert np.isnan(limits.excess(np.full((1, 1), np.nan), np.eye(1))[0]).all()
+
+
+def test_slopes_of_margins_go_through_the_working_point(tmp_path):
+    """Gains move the pendulum to where gravity is another spring: against differences."""
+    with jax.enable_x64(True):
+        goal = mime.Goal("rms_error", "arm.joint_angles", "pd.desired_joint_angles")
+        run = Run(pendulum(60.0, 6.0, tmp_path), 0.2, {"pd": {"desired_joint_angles": [1.0]}})
+        said = {"phase_deg": 60.0, "sensitivity": 1.2}
+        bench = Bench(run, ["pd.kp"], [goal], None, 1, np.random.default_rng(0), said)
+        slopes, count = question(bench, 1.0)
+        assert count == 2
+        points = bench.gains.start + np.array([[0.0], [1e-5], [-1e-5]])
+        value, slope, _, excess = slopes(points, np.zeros((3, 2)), np.ones(3))
+        assert np.all(excess[0] > 0)
+        assert slope[0, 0] == pytest.approx((value[1] - value[2]) / 2e-5, rel=1e-6)
 
 
 def open_loop(kp, ki, inertia):

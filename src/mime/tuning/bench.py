@@ -42,7 +42,7 @@ class Run:
     """What is simulated: from the scenario, unless it is said."""
 
     def __init__(
-        self, given: Any, duration: Any, inputs: Any, initial_state: Any, every: Any
+        self, given: Any, duration: Any, inputs: Any, initial_state: Any = None, every: Any = None
     ) -> None:
         self.given = given
         scenario = given if isinstance(given, Scenario) else None

@@ -1,7 +1,7 @@
 """Loops of a graph, and one step of it as a matrix: holds, delays and rates are all in it.
 
-    x(k+1) = A(g) x(k)      one step (or one period of all rates), linear about a working point;
-                            g scales the gains of one loop, all others stay closed
+x(k+1) = A(g) x(k)      one step (or one period of all rates), linear about a working point;
+                        g scales the gains of one loop, all others stay closed
 """
 
 import dataclasses

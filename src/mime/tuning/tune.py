@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mime.core.arguments import instance, mapping, real, several, whole

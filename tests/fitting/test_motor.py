@@ -55,6 +55,19 @@ def test_volts_speed_and_current_tell_all_five(full):
     assert full.starts == (8, 8)
 
 
+def test_a_fit_that_is_interrupted_ends_with_its_best_start_and_says_so(simulation, full):
+    def stop(done, of):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    fit = mime.fit(simulation, motor_log(), COLUMNS, UNKNOWNS, progress=stop)
+    assert not fit.is_complete
+    assert fit.simulations < full.simulations
+    for name in UNKNOWNS:
+        assert fit[name].value == pytest.approx(full[name].value, rel=1e-6)
+    assert "interrupted: the best of the starts until then, brought to its minimum" in str(fit)
+
+
 def test_the_minimum_and_the_intervals_are_those_of_scipy_on_another_motor(full):
     """The same log; a matrix exponential for a simulator, difference quotients for a gradient."""
     log = motor_log()

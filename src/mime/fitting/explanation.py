@@ -29,6 +29,8 @@ residual that line must have."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
+_AGAINST = -0.7
+"""Below this correlation a log moves the other way than its model."""
 _LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
@@ -136,6 +138,11 @@ def _seen(
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
+    if (along := _along(reading, sensor.measured)) < _AGAINST:
+        words.append(
+            f"the log goes against the model (correlation {along:.2f}): is the sign of "
+            f"column {sensor.column!r}, or of an input, the other one?"
+        )
     if may_be_late:
         slope = np.gradient(reading, sensor.positions)
         part = (r @ slope) ** 2 / max((r @ r) * (slope @ slope), 1e-300)
@@ -164,6 +171,13 @@ def _seen(
     else:
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def _along(a: np.ndarray, b: np.ndarray) -> float:
+    """The correlation of two signals; 0 where one of them is constant."""
+    a, b = a - np.mean(a), b - np.mean(b)
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / size if size > 0 else 0.0
 
 
 def _inputs(experiment: Experiment, sensor: Sensor) -> list[np.ndarray]:

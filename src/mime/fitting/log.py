@@ -7,6 +7,7 @@ t_{k+1}. (In a result of MIME, and with `inputs="until"`, inputs acted until the
 import csv
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.unknown import Unknown
 
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _FEWEST_ROWS = 10
 _SPIKE = 10.0
 """A value that lies so many ranges of all other values away from its neighbours is none."""
@@ -195,21 +197,22 @@ def _from_csv(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], np.nd
             words = f"has {len(cells)} cells, expected {len(names)}, as the first row has"
             raise LogError(str(file), words, number)
         for name, at in chosen.items():
-            found[name][row] = _number(str(file), number, name, cells[at])
+            found[name][row] = _number(str(file), number, name, cells[at], name == log.time)
     return found, np.array([number for number, _ in lines[1:]])
 
 
-def _number(file: str, row: int, column: str, cell: str) -> float:
+def _number(file: str, row: int, column: str, cell: str, is_time: bool) -> float:
     """A cell's number; NaN for an empty one, which says that nothing was measured."""
     if not cell.strip():
         return np.nan
     try:
         value = float(cell)
     except ValueError:
-        raise LogError(file, f"must be a number, got {brief(cell)}", row, column) from None
+        hint = "; write a point for the decimal comma" if _DECIMAL_COMMA.fullmatch(cell) else ""
+        raise LogError(file, f"must be a number, got {brief(cell)}{hint}", row, column) from None
     if not np.isfinite(value):
-        hint = "leave the cell empty where a sensor has no value"
-        raise LogError(file, f"must be finite, got {cell.strip()}; {hint}", row, column)
+        hint = "" if is_time else "; leave the cell empty where a sensor has no value"
+        raise LogError(file, f"must be finite, got {cell.strip()}{hint}", row, column)
     return value
 
 

@@ -14,7 +14,8 @@ SIMULATION = bench()
 
 def written(path, table, mark=","):
     rows = zip(*table.values(), strict=True)
-    lines = [mark.join(table), *(mark.join("" if v is None else f"{v!r}" for v in r) for r in rows)]
+    cells = ([v if isinstance(v, str) else "" if v is None else f"{v!r}" for v in r] for r in rows)
+    lines = [mark.join(table), *map(mark.join, cells)]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 

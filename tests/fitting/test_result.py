@@ -153,7 +153,7 @@ def test_a_log_of_the_other_sign_is_refused_and_told():
     log["speed"] = -log["speed"]
     fit = mime.fit(bench(1.0), log, COLUMNS, UNKNOWNS, starts=1, progress=False)
     assert not fit.is_explained
-    assert re.search(r"goes against the model \(correlation -0.*column 'speed', or", str(fit))
+    assert re.search(r"goes against the model \(correlation -1.*column 'speed', or of", str(fit))
 
 
 def test_rows_that_jitter_and_a_step_of_first_order_do_not_move_the_values():

@@ -108,7 +108,7 @@ def test_slopes_of_margins_go_through_all_loops_and_the_working_point(arm):
         run = Run(arm, 0.02, INPUTS)
         said = {"phase_deg": 60.0, "sensitivity": 1.5}
         random = np.random.default_rng(0)
-        bench = Bench(run, ["pd.kp", "pd.kd"], [goal], {PAYLOAD: 0.3}, 2, random, said)
+        bench = Bench(run, ["pd.kp", "pd.kd"], [goal], {}, said, {PAYLOAD: 0.3}, 2, random)
         slopes, count = question(bench, 1.0)
         assert count == 2 * 3 * 2  # plants, joints, margins
         z, step = bench.gains.start, 1e-5

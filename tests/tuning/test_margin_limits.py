@@ -83,7 +83,7 @@ def test_slopes_of_margins_go_through_the_working_point(tmp_path):
         goal = mime.Goal("rms_error", "arm.joint_angles", "pd.desired_joint_angles")
         run = Run(pendulum(60.0, 6.0, tmp_path), 0.2, {"pd": {"desired_joint_angles": [1.0]}})
         said = {"phase_deg": 60.0, "sensitivity": 1.2}
-        bench = Bench(run, ["pd.kp"], [goal], None, 1, np.random.default_rng(0), said)
+        bench = Bench(run, ["pd.kp"], [goal], {}, said, None, 1, np.random.default_rng(0))
         slopes, count = question(bench, 1.0)
         assert count == 2
         points = bench.gains.start + np.array([[0.0], [1e-5], [-1e-5]])

@@ -138,11 +138,6 @@ def _seen(
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
-    if (along := _along(reading, sensor.measured)) < _AGAINST:
-        words.append(
-            f"the log goes against the model (correlation {along:.2f}): is the sign of "
-            f"column {sensor.column!r}, or of an input, the other one?"
-        )
     if may_be_late:
         slope = np.gradient(reading, sensor.positions)
         part = (r @ slope) ** 2 / max((r @ r) * (slope @ slope), 1e-300)
@@ -173,11 +168,16 @@ def _seen(
     return words
 
 
-def _along(a: np.ndarray, b: np.ndarray) -> float:
-    """The correlation of two signals; 0 where one of them is constant."""
-    a, b = a - np.mean(a), b - np.mean(b)
+def turned(sensor: Sensor, reading: np.ndarray) -> str:
+    """Words, where a log moves against the model with its start values; else nothing."""
+    a, b = reading - np.mean(reading), sensor.measured - np.mean(sensor.measured)
     size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 0 else 0.0
+    if not size > 0 or a @ b > _AGAINST * size:
+        return ""
+    return (
+        f"with the start values it goes against the model (correlation {a @ b / size:.2f}): is "
+        f"the sign of column {sensor.column!r}, or of an input, the other one?"
+    )
 
 
 def _inputs(experiment: Experiment, sensor: Sensor) -> list[np.ndarray]:

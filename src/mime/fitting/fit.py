@@ -17,7 +17,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
-from mime.fitting.explanation import Check, checks
+from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import Log, as_log
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.model import Model, in_double
@@ -151,7 +151,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
-        checks=tuple(checks(model, bounded, noise, sure, with_delay)),
+        checks=_with_signs(model, checks(model, bounded, noise, sure, with_delay)),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
         rows=rows,
@@ -234,6 +234,22 @@ def _refuse_same_names(experiments: Sequence[Experiment]) -> None:
             place=("logs",),
             label="logs:",
         )
+
+
+def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
+    """Sensors that are not explained and go against the model at its start values say so."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    residuals, _ = model.programs.linearised(prior_of(model).centre, model.data)
+    against = {}
+    for e, rest in zip(model.experiments, model.split(residuals), strict=True):
+        for sensor, left in zip(e.sensors, rest, strict=True):
+            if words := turned(sensor, sensor.measured + left):
+                against[e.name, sensor.field] = (words,)
+    return tuple(
+        dataclasses.replace(check, seen=against.get((check.log, check.field), ()) + check.seen)
+        for check in found
+    )
 
 
 def _refuse_other_units(model: Model, loss: Loss) -> None:

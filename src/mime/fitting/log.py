@@ -18,12 +18,14 @@ from mime._files import is_file
 from mime._text import Travels, brief, nearest, quoted, shortened
 from mime.core.arguments import instance, mapping, text
 from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
 from mime.fitting.channel import Channel
 from mime.fitting.unknown import Unknown
 
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _FEWEST_ROWS = 10
+_FEWEST_DESIGNED, _MOST_DESIGNED = 20, 1_000_000
 _SPIKE = 10.0
 """A value that lies so many ranges of all other values away from its neighbours is none."""
 
@@ -268,3 +270,16 @@ def _refuse_spike(label: str, name: str, values: np.ndarray, lines: np.ndarray) 
             'or fit with loss="soft_l1"'
         )
         raise LogError(label, words, int(lines[there[at]]), name)
+
+
+def count_rows(duration_s: float, period_s: float) -> int:
+    """How many rows an experiment is to have; an `InputError` where these are too few or many."""
+    rows = round(duration_s / period_s)
+    if not _FEWEST_DESIGNED <= rows <= _MOST_DESIGNED:
+        raise InputError(
+            f"{duration_s:g} s in rows of {period_s:g} s are {rows:,} rows; an experiment has "
+            f"{_FEWEST_DESIGNED} to {_MOST_DESIGNED:,}",
+            place=("duration",),
+            label="duration:",
+        )
+    return rows

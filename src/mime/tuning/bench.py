@@ -70,10 +70,11 @@ class Bench:
         run: Run,
         gains: Any,
         goals: list[Goal],
+        limits: Mapping[str, float],
+        margins: Mapping[str, float],
         given: Any,
         members: int,
         random: np.random.Generator,
-        margins: Mapping[str, float],
     ):
         self.run = run
         simulation = in_double(run.simulation)
@@ -88,7 +89,7 @@ class Bench:
         every = run.every
         samples = 1 + np.arange(run.steps // every)
         self.time_s = samples * every * self.simulation.timestep
-        self.figures = Figures(self.simulation, goals, self.time_s)
+        self.figures = Figures(self.simulation, goals, self.time_s, limits)
         self.loops = loops_of(self.simulation, self.gains.entries)
         self.plants = {a: jnp.asarray(v) for a, v in self.varied.items()}
         period = period_of(self.simulation)

@@ -15,7 +15,7 @@ from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 from mime.tuning.bench import Bench, Run, Side
 from mime.tuning.gains import Between
-from mime.tuning.goal import LARGEST, Goal
+from mime.tuning.goal import Goal
 from mime.tuning.margin_limits import KINDS, checked
 from mime.tuning.plants import Spread
 from mime.tuning.problem import question
@@ -67,9 +67,10 @@ def tune(
     random = np.random.default_rng(whole("seed", seed))
     given = [goals] if isinstance(goals, Goal) else several("goals", goals)
     wanted = [instance("goals", goal, Goal) for goal in given]
-    for field, largest in mapping("limits", limits, "{'node.field': largest}").items():
-        bound = real(f"limits[{field!r}]", largest, above=0)
-        wanted.append(Goal(LARGEST, field, at_most=bound))
+    bounds = {
+        field: real(f"limits[{field!r}]", largest, above=0)
+        for field, largest in mapping("limits", limits, "{'node.field': largest}").items()
+    }
     if not any(goal.weight for goal in wanted):
         raise InputError(
             "nothing to make small: every goal is a limit. Give one a weight, or one "
@@ -80,7 +81,7 @@ def tune(
     asked = checked(margins)
     run = Run(simulation, duration, inputs, initial_state, every)
     with jax.enable_x64(True):
-        bench = Bench(run, gains, wanted, plants, count, random, asked)
+        bench = Bench(run, gains, wanted, bounds, asked, plants, count, random)
         return _tuned(bench, run.given, tries, most, random, progress)
 
 

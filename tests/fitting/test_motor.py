@@ -20,6 +20,7 @@ from fitting.motors import (
     sampled,
     sticking_motor_log,
 )
+from sizes import sized
 
 TRUTH = dict(zip(UNKNOWNS, TRUE.values(), strict=True))
 SPEED = {name: field for name, field in COLUMNS.items() if name != "current"}
@@ -188,3 +189,16 @@ def test_a_model_without_the_friction_of_the_log_is_refused_with_the_reason(simu
         _ = fit.simulation
     with pytest.raises(mime.FitError, match="does not explain"):
         _ = fit.parameters
+
+
+def test_with_dry_friction_in_the_model_the_same_log_tells_how_much():
+    """What the refusal above asks for; the log's own steps are explicit, of 10 microseconds."""
+    model = bench(1.3, integrator="semi_implicit", friction=mime.Coulomb(0.03))
+    columns = {name: mime.Channel(field, delay=0) for name, field in COLUMNS.items()}
+    truth = {**TRUTH, "motor.friction.torque_n_m": 0.02}
+    log = sticking_motor_log(rows=sized(1001, small=301))
+    fit = mime.fit(model, log, columns, list(truth), starts=1, progress=False)
+    assert fit.is_explained
+    assert fit.rank == 6
+    assert max(deviations(fit, truth).values()) < 1.6
+    assert fit["motor.friction.torque_n_m"].high / fit["motor.friction.torque_n_m"].low < 1.08

@@ -11,8 +11,10 @@ import time
 import numpy as np
 import pytest
 import xarray
+import zarr
 
 import mime
+from mime.studies import figures as blocks
 from mime.studies import layout as layouts
 from mime.studies import region as regions
 from mime.studies import store as stores
@@ -72,6 +74,31 @@ def test_a_store_is_zarr_that_others_read_and_a_result_is_netcdf(undisturbed, tm
     result.save(tmp_path / "r.nc")
     with xarray.open_dataset(tmp_path / "r.nc", engine="h5netcdf", decode_timedelta=False) as read:
         equal(result.dataset, read)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "uint8", "bool"])
+def test_an_arrays_metadata_are_those_that_zarr_writes(kind, tmp_path):
+    zarr.create_group(str(tmp_path), zarr_format=3).create_array(
+        "x",
+        shape=(0, 3),
+        chunks=(5, 3),
+        dtype=kind,
+        compressors=None,
+        filters=None,
+        fill_value=float("nan") if kind.startswith("float") else 0,
+        dimension_names=["member", "time"],
+        attributes={"units": "A"},
+    )
+    ours = layouts.array_metadata((5, 3), np.dtype(kind), ["member", "time"], {"units": "A"})
+    assert ours == json.loads((tmp_path / "x" / "zarr.json").read_bytes())
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1000, 2**20])
+def test_figures_have_the_same_bits_for_any_block_and_threads(
+    study, undisturbed, monkeypatch, block_bytes
+):
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
+    equal(undisturbed[1].dataset, sweep(study, threads=2, progress=False).dataset)
 
 
 def test_a_second_start_has_nothing_to_do_and_writes_nothing(study, undisturbed):

@@ -1,16 +1,12 @@
 """From columns of parameters to what is kept of each member, by `run_batch`.
 
-The time axis lives only here, in the memory of one chunk of members: figures of merit are taken
-from it as those of a run are, a few members at a time, so that they are read from the processor's
-cache, on as many threads as there are cores.
+The time axis lives only here, in the memory of one chunk of members: `figures` makes numbers of it.
 """
 
 import dataclasses
-import os
 import platform
 import warnings
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -29,15 +25,12 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants
 from mime.scenarios.fields import split_field
-from mime.scenarios.merits import Comparison, Merit, evaluate
+from mime.scenarios.merits import Comparison, Merit
+from mime.studies.figures import figures
 
 _CHUNK_BYTES = 2**27
 """Of recorded samples in memory. More members a chunk gain less than a tenth."""
 _MOST_IN_CHUNK = 2**14
-_BLOCK_BYTES = 2**22
-"""Of one field, whose figures are taken at once: it stays in the cache, and Python's share is small
-(blocks of a quarter of it take half as long again, for three figures of a thousand samples).
-"""
 
 Road = Literal["parameter", "initial", "input", "seed"]
 
@@ -158,7 +151,7 @@ class Experiment:
                 threads=threads,
                 **given,
             )
-        arrays = _figures(self.merits, batch, threads)
+        arrays = figures(self.merits, batch, threads)
         stride = self.keep_every // self.every
         for name in self.fields:
             node, field, _ = split_field(name)
@@ -274,36 +267,3 @@ def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
     if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
         raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
     return np.stack([np.zeros_like(whole), whole], axis=-1).astype(np.uint32)
-
-
-def _figures(
-    merits: tuple[Merit, ...], batch: Trajectory, threads: int | None
-) -> dict[str, np.ndarray]:
-    """All figures of all members; the same bits for any block and any number of threads."""
-    if not merits:
-        return {}
-    size, samples = batch.batch_size or 1, max(len(batch.time), 1)
-    rows = max(_BLOCK_BYTES // (8 * samples), 1)
-
-    def of_block(first: int) -> list[np.ndarray]:
-        part = slice(first, first + rows)
-        fields = {
-            node: {field: values[part] for field, values in given.items()}
-            for node, given in batch.fields.items()
-        }
-        inside = {
-            member - first: where
-            for member, where in batch.diverged.items()
-            if first <= member < first + rows
-        }
-        count = min(rows, size - first)
-        block = dataclasses.replace(batch, fields=fields, diverged=inside, batch_size=count)
-        return [evaluate(merit, block).value for merit in merits]
-
-    firsts, most = range(0, size, rows), threads or os.cpu_count() or 1
-    if min(len(firsts), most) == 1:
-        blocks = list(map(of_block, firsts))
-    else:
-        with ThreadPoolExecutor(most) as pool:
-            blocks = list(pool.map(of_block, firsts))
-    return {merit.name: np.concatenate([b[i] for b in blocks]) for i, merit in enumerate(merits)}

@@ -15,6 +15,7 @@ from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario
 from mime.scenarios.source import ScenarioError, Source, shown
 from mime.scenarios.validation import validated
+from mime.scenarios.waveforms import Waveform
 from mime.studies.axes import AnyAxis, axis_model
 from mime.studies.experiment import Experiment, Lane
 from mime.studies.kept import FIGURES, find_field, own_figures
@@ -107,6 +108,7 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
             tuple(table.keep.fields),
             stride,
             lanes,
+            _waveforms(base, lanes),
         )
 
     def variant_of(key: Sequence[str]) -> Base:
@@ -126,7 +128,7 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
     title = table.title or source.file.stem
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)
-    units = {name: _unit(name, lanes, base.simulation) for name in columns}
+    units = {name: _unit(name, experiments[0]) for name in columns}
     study = Study(
         title,
         columns,
@@ -230,6 +232,14 @@ def _lane(name: str, base: Base) -> Lane | None:
         raise InputError(str(error), place=("vary", name)) from error
 
 
+def _waveforms(base: Base, lanes: Mapping[str, Lane]) -> dict[str, Waveform]:
+    """The tables of inputs over time whose keys are lanes."""
+    inputs = {f"{lane.node}.{lane.field}" for lane in lanes.values() if lane.road == "waveform"}
+    if base.scenario is None:
+        return {}
+    return {name: table for name, table in base.scenario.tables.inputs.items() if name in inputs}
+
+
 def _variants(
     columns: Columns, lanes: Mapping[str, Lane], source: Source
 ) -> tuple[list[tuple[str, ...]], np.ndarray]:
@@ -257,14 +267,17 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
-    if name not in lanes:
+def _unit(name: str, experiment: Experiment) -> str:
+    if name not in experiment.lanes:
         return ""
-    road, node, field = lanes[name]
-    owner = simulation.nodes[node]
+    road, node, field, key = experiment.lanes[name]
+    owner = experiment.simulation.nodes[node]
     if road == "parameter":
         spec = find(owner, field).spec
         return spec.unit if spec is not None else ""
     if road == "initial":
         return owner.state_spec()[field].unit
-    return owner.boundary_input_spec()[field].unit if road == "input" else ""
+    if road == "seed":
+        return ""
+    unit = owner.boundary_input_spec()[field].unit
+    return unit if road == "input" else experiment.waveforms[f"{node}.{field}"].unit_of(key, unit)

@@ -6,7 +6,7 @@ The time axis lives only here, in the memory of one chunk of members: `figures` 
 import dataclasses
 import platform
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -26,13 +26,15 @@ from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants
 from mime.scenarios.fields import split_field
 from mime.scenarios.merits import Comparison, Merit
+from mime.scenarios.waveforms import Waveform
+from mime.studies import waves
 from mime.studies.figures import figures
 
 _CHUNK_BYTES = 2**27
 """Of recorded samples in memory. More members a chunk gain less than a tenth."""
 _MOST_IN_CHUNK = 2**14
 
-Road = Literal["parameter", "initial", "input", "seed"]
+Road = Literal["parameter", "initial", "input", "waveform", "seed"]
 
 
 class Lane(NamedTuple):
@@ -41,6 +43,8 @@ class Lane(NamedTuple):
     road: Road
     node: str
     field: str
+    key: str = ""
+    """Of a waveform."""
 
 
 class Kept(NamedTuple):
@@ -79,6 +83,8 @@ class Experiment:
     """Steps from one kept sample to the next; a multiple of `every`."""
     lanes: Mapping[str, Lane]
     """What varies inside a batch, by name."""
+    waveforms: Mapping[str, Waveform] = dataclasses.field(default_factory=dict)
+    """By `node.field`, the tables of inputs over time whose keys vary inside a batch."""
 
     @property
     def record(self) -> list[str]:
@@ -179,6 +185,9 @@ class Experiment:
 
     def check(self, columns: Mapping[str, np.ndarray]) -> None:
         """Refuse values that no member can have, before the first one runs."""
+        for (node, field), names in self._varied_waveforms(columns).items():
+            numbers = {key: columns[name] for key, name in names.items()}
+            waves.check(self.waveforms[f"{node}.{field}"], node, field, numbers, self.simulation)
         given = self.arguments(columns)
         size = len(next(iter(columns.values()))) if columns else 1
         with precision_of(self.simulation):
@@ -191,16 +200,31 @@ class Experiment:
         initial = {node: dict(fields) for node, fields in self.initial_state.items()}
         inputs = {node: dict(fields) for node, fields in self.inputs.items()}
         for name, column in columns.items():
-            road, node, field = self.lanes[name]
+            road, node, field, _ = self.lanes[name]
             if road == "parameter":
                 parameters[f"{node}.{field}"] = column
             elif road == "seed":
                 initial.setdefault(node, {})["key"] = _keys(name, column)
             elif road == "initial":
                 initial.setdefault(node, {})[field] = column
-            else:
-                inputs.setdefault(node, {})[field] = self._of_members(column)
+            elif road == "input":
+                size = self.simulation.nodes[node].boundary_input_spec()[field].shape
+                inputs.setdefault(node, {})[field] = self._of_members(waves.spread(column, size))
+        for (node, field), names in self._varied_waveforms(columns).items():
+            numbers = {key: columns[name] for key, name in names.items()}
+            inputs[node][field] = waves.of_members(
+                self.waveforms[f"{node}.{field}"], inputs[node][field], numbers
+            )
         return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def _varied_waveforms(self, names: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
+        """Of each input over time whose keys vary: the name of the column of each key."""
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for name in names:
+            road, node, field, key = self.lanes[name]
+            if road == "waveform":
+                found.setdefault((node, field), {})[key] = name
+        return found
 
     def _of_members(self, column: Any) -> Any:
         """An input's constants so that `run_batch` takes them for members, not for times: one of a

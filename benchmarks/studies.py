@@ -74,6 +74,7 @@ def cases(threads: int) -> Iterator[Case | Figure]:
         1.6,
         at_least=True,
     )
+    yield Figure("run_batch on two threads, in that on one", two_threads, "")
     yield Figure("a task besides its run, on a cluster", lambda: 1e3 * cluster(1)[1], "ms")
     yield Figure("a chunk besides its run, here", lambda: 1e3 * chunk_cost(), "ms")
 
@@ -217,9 +218,28 @@ def cluster(workers: int) -> tuple[float, float]:
             return time.perf_counter() - began
 
         seconds("first", 2 * workers, 1)  # each worker compiles
-        whole = seconds("whole", CLUSTER_MEMBERS, CLUSTER_BATCH)
+        whole = min(seconds(f"whole {again}", CLUSTER_MEMBERS, CLUSTER_BATCH) for again in range(3))
         few, more = (seconds(f"single {count}", count, 1) for count in (8, 136))
         return CLUSTER_MEMBERS / whole, (more - few) / 128 * workers - alone()
+
+
+def two_threads() -> float:
+    """How many members more a second `run_batch` makes on two threads than on one: what the
+    machine's second core is good for, with no cluster.
+    """
+    simulation, vary = drive(), values(CLUSTER_BATCH)
+
+    def seconds(threads: int) -> float:
+        began = time.perf_counter()
+        simulation.run_batch(
+            STEPS * STEP_S, INPUTS, parameters=vary, record=FIELDS, every=10, threads=threads,
+            progress=False,
+        )  # fmt: skip
+        return time.perf_counter() - began
+
+    seconds(1)
+    both = [(seconds(1), seconds(2)) for _ in range(7)]
+    return min(one for one, _ in both) / min(two for _, two in both)
 
 
 def chunk_cost() -> float:

@@ -6,6 +6,8 @@ worker unpacks and compiles it once.
 """
 
 import contextlib
+import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     import distributed
 
 _CONNECT_SECONDS = 30
+_LOOK_SECONDS = 1.0
+"""From one look at which workers there are to the next: each is a question to the scheduler."""
 
 
 class ClusterError(StudyError):
@@ -69,6 +73,7 @@ class _Run:
             for experiment, print_ in zip(study.experiments, study.prints)
         }
         self.under_way: dict[Any, Work] = {}
+        self.room, self.looked = 0, -math.inf
 
     def results(self) -> Iterator[Done]:
         """Each chunk as it is done, in any order."""
@@ -94,9 +99,11 @@ class _Run:
                 self.client.cancel(list(self.under_way))
 
     def _refill(self, completed: Any) -> None:
-        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        room = 2 * max(sum(worker["nthreads"] for worker in known), 1)
-        while self.left and len(self.under_way) < room:
+        if time.monotonic() > self.looked + _LOOK_SECONDS:
+            known = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            self.room = 2 * max(sum(worker["nthreads"] for worker in known), 1)
+            self.looked = time.monotonic()
+        while self.left and len(self.under_way) < self.room:
             chunk, task = work = self.left.pop()
             content, print_ = self.contents[id(chunk.experiment)]
             future = self.client.submit(
@@ -110,7 +117,7 @@ class _Run:
         import distributed
 
         if future.status == "finished":
-            return future.result()
+            return work[1].done  # the store has the rest, so nothing is asked of the worker
         if future.status in ("cancelled", "lost"):
             raise ClusterError("the scheduler is gone; sweep again to go on from what is kept")
         error = future.exception()

@@ -31,13 +31,17 @@ class Task(NamedTuple):
     lanes: dict[str, np.ndarray]
     addresses: np.ndarray
 
+    @property
+    def done(self) -> "Done":
+        """What there is to tell of it once it is kept."""
+        return Done(self.region.chunk, len(self.addresses))
+
 
 class Done(NamedTuple):
-    """What a worker tells of a chunk."""
+    """A chunk that is kept, and how many members it has."""
 
     chunk: int
     members: int
-    diverged: int
 
 
 Work = tuple[Chunk, Task]
@@ -49,7 +53,7 @@ def run_task(experiment: Experiment, task: Task, threads: int | None = None) -> 
     """Run a chunk and keep it."""
     kept = experiment.run(task.lanes, threads)
     task.region.write(task.columns, task.addresses, kept)
-    return Done(task.region.chunk, len(task.addresses), len(kept.diverged))
+    return task.done
 
 
 _experiments: dict[str, Experiment] = {}
@@ -59,7 +63,7 @@ _MOST = 8
 
 def run_shipped(
     content: bytes, print_: str, task: Task, expected: dict[str, str], threads: int | None = None
-) -> Done:
+) -> None:
     """The same with an experiment that came as bytes; unpacked once in a process."""
     if (found := versions()) != expected:
         raise VersionError(_worker_name(), expected, found)
@@ -67,7 +71,7 @@ def run_shipped(
         while len(_experiments) >= _MOST:
             _experiments.pop(next(iter(_experiments)))
         _experiments[print_] = _unpacked(content, print_)
-    return run_task(_experiments[print_], task, threads)
+    run_task(_experiments[print_], task, threads)
 
 
 def _unpacked(content: bytes, print_: str) -> Experiment:

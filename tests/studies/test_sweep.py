@@ -14,14 +14,17 @@ import xarray
 import zarr
 
 import mime
+from mime.native.machine import Host
 from mime.studies import figures as blocks
 from mime.studies import layout as layouts
 from mime.studies import region as regions
 from mime.studies import store as stores
 from mime.studies import task as tasks
+from mime.studies import versions as version
 from mime.studies.file import load_study
 from mime.studies.store import StoreWriteError, StudyError
 from mime.studies.sweep import StudyInterrupted, sweep
+from mime.studies.versions import versions
 from motor_studies import content, write_study
 from sizes import sized
 
@@ -343,13 +346,28 @@ def test_a_workers_other_version_and_another_experiment_are_refused(study, monke
     content_, print_ = tasks.pickled(chunk.experiment), study.prints[0]
     monkeypatch.setattr(tasks, "_experiments", {})
     with pytest.raises(tasks.VersionError, match=r"has mime .*, expected 0.0.1"):
-        tasks.run_shipped(content_, print_, None, tasks.versions() | {"mime": "0.0.1"})
+        tasks.run_shipped(content_, print_, None, versions() | {"mime": "0.0.1"})
+    other = versions() | {"processor": "x86_64 without fused multiply-add"}
+    with pytest.raises(tasks.VersionError, match=r"expected x86_64 without fused multiply-add"):
+        tasks.run_shipped(content_, print_, None, other)
+    with pytest.raises(tasks.VersionError, match=r"has model .*, expected a 486"):
+        tasks.run_shipped(content_, print_, None, versions(native=False) | {"model": "a 486"})
     with pytest.raises(StudyError, match="computes something else"):
-        tasks.run_shipped(content_, "other", None, tasks.versions())
+        tasks.run_shipped(content_, "other", None, versions())
+
+
+def test_a_processor_that_rounds_otherwise_makes_other_addresses(study, monkeypatch):
+    def prints(features):
+        monkeypatch.setattr(version, "host", lambda: Host("x86_64-linux", "any", features))
+        return [experiment.print() for experiment in study.experiments]
+
+    assert prints("+avx,+fma") == prints("+avx,+fma,+avx512f")  # the same bits
+    assert prints("+avx,+fma") != prints("+avx")
 
 
 MEMORY = """
-import resource, sys, numpy as np
+import resource, sys, threading, numpy as np
+threading.stack_size(2**20)  # zarr's threads would reserve 8 MB each
 from pathlib import Path
 from mime.studies.file import load_study
 from mime.studies.sweep import sweep

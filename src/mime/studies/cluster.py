@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from mime._text import warn_user
 from mime.core.arguments import wrong
-from mime.studies.experiment import versions
 from mime.studies.store import StudyError
 from mime.studies.study import Study
 from mime.studies.task import Done, Runner, VersionError, Work, pickled, run_shipped
@@ -72,6 +71,7 @@ class _Run:
             id(experiment): (pickled(experiment), print_)
             for experiment, print_ in zip(study.experiments, study.prints)
         }
+        self.versions = study.experiments[0].versions
         self.under_way: dict[Any, Work] = {}
         self.room, self.looked = 0, -math.inf
 
@@ -107,7 +107,7 @@ class _Run:
             chunk, task = work = self.left.pop()
             content, print_ = self.contents[id(chunk.experiment)]
             future = self.client.submit(
-                run_shipped, content, print_, task, versions(), self.threads, pure=False
+                run_shipped, content, print_, task, self.versions, self.threads, pure=False
             )
             self.under_way[future] = work
             completed.add(future)

@@ -4,16 +4,13 @@ The time axis lives only here, in the memory of one chunk of members: `figures` 
 """
 
 import dataclasses
-import platform
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jaxlib.version
 import numpy as np
 
-import mime
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
 from mime.running.batch import DivergenceWarning
@@ -29,6 +26,7 @@ from mime.scenarios.merits import Comparison, Merit
 from mime.scenarios.waveforms import Waveform
 from mime.studies import waves
 from mime.studies.figures import figures
+from mime.studies.versions import versions
 
 _CHUNK_BYTES = 2**27
 """Of recorded samples in memory. More members a chunk gain less than a tenth."""
@@ -135,6 +133,11 @@ class Experiment:
             node, field, _ = split_field(name)
             one = shapes[node][field]
             yield name, one.shape[1:], np.dtype(one.dtype)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Of packages and processor, which decide the last bit of a result."""
+        return versions(self.simulation.backend.native)
 
     @property
     def times(self) -> np.ndarray:
@@ -253,8 +256,9 @@ class Experiment:
                 )
         kept = [merit.model_dump_json() for merit in self.merits]
         lanes = sorted(f"{name} {tuple(lane)}" for name, lane in self.lanes.items())
-        rest = repr((self.steps, kept, self.fields, self.keep_every, lanes))
-        return digest(*parts.values(), rest, str(simulation.backend.native), repr(versions()))
+        native = simulation.backend.native
+        rest = repr((self.steps, kept, self.fields, self.keep_every, lanes, native))
+        return digest(*parts.values(), rest, repr(self.versions))
 
 
 def first_of(batch: Trajectory) -> Trajectory:
@@ -272,17 +276,6 @@ def first_of(batch: Trajectory) -> Trajectory:
         batch_size=None,
         final_state=jax.tree.map(lambda x: x[0] if np.ndim(x) else x, batch.final_state),
     )
-
-
-def versions() -> dict[str, str]:
-    """Of all that decides the last bit of a result."""
-    return {
-        "mime": mime.__version__,
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.version.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-    }
 
 
 def _keys(name: str, seeds: np.ndarray) -> np.ndarray:

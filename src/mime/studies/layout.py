@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mime.studies.address import BYTES
-from mime.studies.experiment import versions
 from mime.studies.region import ADDRESS, replace
 from mime.studies.store import ARRAYS, MARKS, Store, StudyError
 from mime.studies.study import Study
@@ -114,7 +113,7 @@ def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
     if arrays.exists():  # begun by a process that was killed before its layout was kept
         shutil.rmtree(arrays)
     named = {"title": study.title, "source": study.source, "varied": list(study.columns)}
-    _note_group(arrays, {**named, "versions": versions()})
+    _note_group(arrays, {**named, "versions": study.experiments[0].versions})
     rows = study.chunk
     dimensions: dict[str, int] = {}
 
@@ -142,7 +141,7 @@ def _create(root: Path, arrays: Path, study: Study) -> dict[str, Any]:
         "time_s": study.experiments[0].times.tolist() if study.experiments[0].fields else [],
         "title": study.title,
         "source": study.source,
-        "versions": versions(),
+        "versions": study.experiments[0].versions,
     }
 
 

@@ -18,7 +18,7 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.build import Base, Described, build_study
-from mime.studies.experiment import Kept, versions
+from mime.studies.experiment import Kept
 from mime.studies.file import read_study, run_command
 from mime.studies.layout import lock, open_store
 from mime.studies.result import StudyResult, about_column, attributes, result_of
@@ -262,6 +262,6 @@ def result_in_memory(
     if study.experiments[0].fields:
         coordinates["time"] = ("time", study.experiments[0].times, {"units": "s"})
     failed = dict(sorted(failed.items()))
-    about = attributes(study.title, study.source, versions(), failed)
+    about = attributes(study.title, study.source, study.experiments[0].versions, failed)
     dataset = xarray.Dataset(variables, coordinates, about)
     return StudyResult(study.title, dataset, study.size, 0, failed, study=study)

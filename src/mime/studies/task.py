@@ -8,14 +8,15 @@ import jax
 import numpy as np
 
 from mime._text import Travels
-from mime.studies.experiment import Experiment, versions
+from mime.studies.experiment import Experiment
 from mime.studies.region import Region
 from mime.studies.store import StudyError
 from mime.studies.study import Chunk, Study
+from mime.studies.versions import comparable
 
 
 class VersionError(Travels, RuntimeError):
-    """A worker that would compute other bits: its packages are of other versions."""
+    """A worker that would compute other bits: other packages, or another processor."""
 
     def __init__(self, worker: str, expected: dict[str, str], found: dict[str, str]):
         self.worker, self.expected, self.found = worker, expected, found
@@ -65,7 +66,7 @@ def run_shipped(
     content: bytes, print_: str, task: Task, expected: dict[str, str], threads: int | None = None
 ) -> None:
     """The same with an experiment that came as bytes; unpacked once in a process."""
-    if (found := versions()) != expected:
+    if (found := comparable(expected)) != expected:
         raise VersionError(_worker_name(), expected, found)
     if print_ not in _experiments:
         while len(_experiments) >= _MOST:

@@ -116,11 +116,13 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
         try:
             return load(key) if key else base
         except ScenarioError as error:
+            changed = [words.partition("=")[0] for words in key]
             for problem in error.problems:
                 name = problem.override.partition("=")[0]
-                if name not in columns:
-                    raise
-                source.add(("vary", name), problem.words)
+                if name in changed:
+                    source.add(("vary", name), problem.words)
+                else:
+                    source.add(("vary", changed[0]), f"with {', '.join(key)} {problem}")
             source.stop_if_any()
             raise
 
@@ -171,7 +173,10 @@ def _correlated(table: StudyTable, source: Source) -> Correlated | None:
     try:
         fit = Fit.load(file)
         known = fit.parameters
-    except (FitError, OSError) as error:
+    except OSError as error:
+        source.add(at, f"cannot read {file}: {error.strerror or error}")
+        return None
+    except FitError as error:
         source.refuse(at, error)
         return None
     names = given.parameters or list(known)

@@ -49,8 +49,13 @@ def _input(name: str, rest: str, simulation: Simulation, scenario: Scenario | No
     node, _, field = rest.partition(".")
     field, _, key = field.partition(".")
     if key and scenario is not None:
-        waveform = scenario.tables.inputs.get(f"{node}.{field}")
-        if waveform is None or not waveform.takes_number(key):
+        given = scenario.tables.inputs
+        waveform = given.get(f"{node}.{field}")
+        if waveform is None:
+            near = nearest(f"{node}.{field}", given)
+            words = f"the scenario has no input {node}.{field}"
+            raise InputError(f"{words}{near} (inputs: {quoted(given)})")
+        if not waveform.takes_number(key):
             return None
         if isinstance(waveform, Constant):
             return Lane("input", node, field)

@@ -161,7 +161,9 @@ class Study:
             except ProblemError as error:
                 words = "; ".join(map(str, error.problems))
                 hint = "Draw between bounds (between = [...]), or add a constraint"
-                raise InputError(f"{words}. {hint}", place=("vary",)) from error
+                named = ".".join(map(str, error.problems[0].place))
+                at = ("vary", named) if named in self.columns else ("vary",)
+                raise InputError(f"{words}. {hint}", place=at) from error
 
     def __repr__(self) -> str:
         words = f"Study {self.title!r}: {self.size:,} members of {self.source}"

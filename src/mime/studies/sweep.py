@@ -1,6 +1,7 @@
 """`sweep`: the members of a study that are not in its store yet, chunk by chunk."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -191,7 +192,9 @@ def writing(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
-        words = "chunks that are done are kept; make room, and start again to go on"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "make room" if full else "see to that, or choose another folder"
+        words = f"chunks that are done are kept; {remedy}, and start again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error
 
 

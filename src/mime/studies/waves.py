@@ -62,8 +62,9 @@ def check(
         table = {**waveform.model_dump(), **own}
         if (found := first_problem(type(waveform), table)) is not None:
             place, words = found
-            name = ".".join(map(str, ("inputs", node, field, *place)))
-            raise InputError(f"{name} {words} for member {member}", place=("vary",))
+            at = ("inputs", node, field, *place)
+            words = f"{'.'.join(map(str, at))} {words} for member {member}"
+            raise InputError(words, place=at)
         for values in waveform.model_copy(update=own).extremes(size).values():
             simulation.check_goal(node, field, values, f" of member {member}")
 

@@ -131,6 +131,13 @@ class Node(Parameterised):
         """
         return {}
 
+    def built_from(self) -> frozenset[str]:
+        """Addresses of parameters that something was computed from when the node was built.
+
+        They vary by a node that is built for each value: in no batch, and by no gradient.
+        """
+        return frozenset()
+
     def value_warnings(self) -> Iterator[Warning]:
         """What a user should know of values that are allowed; override it. Skip traced values."""
         yield from ()

@@ -16,7 +16,7 @@ from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import replace_value
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
-from mime.core.parameters import Parameterised, with_fields
+from mime.core.parameters import Parameterised, as_numpy, with_fields
 from mime.core.printing import node_text
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
@@ -252,9 +252,10 @@ class Node(Parameterised):
                 setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
 
     def __check_init__(self) -> None:
-        if found := list(self.problems()):
+        seen = as_numpy(self)
+        if found := list(seen.problems()):
             raise ParameterError(self.label, found)
-        for warning in self.value_warnings():
+        for warning in seen.value_warnings():
             warn_user(warning)
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-_FREQUENCIES = 4000
+_FREQUENCIES = 1500
 _DECADES = 7.0
 UNSTABLE = 1e-9
 """By how much an eigenvalue may be outside of the circle: an integrator is on it, but for
@@ -75,14 +75,16 @@ class LoopGain:
         return tuple(s * np.real(factor * M) for s, M in zip((-1, 1), inverses, strict=True))  # type: ignore[return-value]
 
     @cached_property
-    def angles(self) -> np.ndarray:
-        """Where to look: seven decades up to Nyquist's frequency, and about every resonance."""
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Angles, seven decades up to Nyquist's frequency and about every resonance, and L."""
         even = np.pi * np.logspace(-_DECADES, 0.0, _FREQUENCIES)
         both = np.concatenate([self.poles, self.open_poles])
         wide = np.abs(1.0 - np.abs(both))
         about = (np.angle(both) + wide * np.array([[-1.0], [0.0], [1.0]])).ravel()
         angles = np.union1d(even, about[(about > even[0]) & (about < np.pi)])
-        return angles[np.isfinite(self.at(angles))]
+        L = self.at(angles)
+        there = np.isfinite(L)
+        return angles[there], L[there]
 
 
 def radius(A: np.ndarray) -> float:

@@ -1,14 +1,14 @@
 """Studies beside run_batch, and what they cost.
 
-An elastic drive (motor, gear, spring, link) of random stiffness and resistance, 10,000 steps of
-0.1 ms: `mime.sweep` keeps three figures of merit (largest current, rms deflection, settling time of
-the speed) in a store on disk; beside it `run_batch` of the same members, which records the three
-fields they are taken from, all at once or in batches of the size that a study takes by itself, and
-takes no figures. A million motors of 100 steps show the memory that a study needs, and its rate.
-Workers of a Dask cluster on this machine have one thread each, and share its cores with the client
-and the scheduler, which take 0.1 s and 15 ms a task: so the study is one of seconds, a sample every
-tenth step. What a task costs besides its run is the time of a chunk of one member less that of the
-same in this process.
+An elastic drive (motor, gear, spring, link) of random stiffness and resistance, 10,000 steps of 0.1
+ms: `mime.sweep` keeps three figures of merit (largest current, rms deflection, settling time of the
+speed) in a store on disk, opened at its end and removed later; beside it `run_batch` of the same
+members, which records the three fields they are taken from, all at once or in batches of the size
+that a study takes by itself, and takes no figures. A million motors of 100 steps show the memory
+that a study needs, and its rate. Workers of a Dask cluster on this machine have one thread each,
+and share its cores with the client and the scheduler, which take 0.1 s and 15 ms a task: so the
+study is one of seconds, a sample every tenth step. What a task costs besides its run is the time of
+a chunk of one member less that of the same in this process.
 """
 
 import re
@@ -74,6 +74,7 @@ def cases(threads: int) -> Iterator[Case | Figure]:
         1.6,
         at_least=True,
     )
+    yield Figure("run_batch on two threads, in that on one", two_threads, "")
     yield Figure("a task besides its run, on a cluster", lambda: 1e3 * cluster(1)[1], "ms")
     yield Figure("a chunk besides its run, here", lambda: 1e3 * chunk_cost(), "ms")
 
@@ -101,14 +102,23 @@ def swept(members: int, every: int) -> Any:
     simulation, vary = drive(), values(members)
 
     def work() -> np.ndarray:
-        with tempfile.TemporaryDirectory() as folder:
-            result = sweep(
-                simulation, vary, zip=[list(vary)], duration=STEPS * STEP_S, inputs=INPUTS,
-                every=every, figures=FIGURES, out=folder, progress=False,
-            )  # fmt: skip
-            return result.dataset["largest current"].values
+        result = sweep(
+            simulation, vary, zip=[list(vary)], duration=STEPS * STEP_S, inputs=INPUTS,
+            every=every, figures=FIGURES, out=new_folder(), progress=False,
+        )  # fmt: skip
+        return result.dataset["largest current"].values
 
     return work
+
+
+@cache
+def stores() -> tempfile.TemporaryDirectory:
+    """Where stores are written; removed when the process ends, not while it is timed."""
+    return tempfile.TemporaryDirectory()
+
+
+def new_folder() -> str:
+    return tempfile.mkdtemp(dir=stores().name)
 
 
 def batches(members: int, every: int) -> Any:
@@ -208,9 +218,28 @@ def cluster(workers: int) -> tuple[float, float]:
             return time.perf_counter() - began
 
         seconds("first", 2 * workers, 1)  # each worker compiles
-        whole = seconds("whole", CLUSTER_MEMBERS, CLUSTER_BATCH)
+        whole = min(seconds(f"whole {again}", CLUSTER_MEMBERS, CLUSTER_BATCH) for again in range(3))
         few, more = (seconds(f"single {count}", count, 1) for count in (8, 136))
         return CLUSTER_MEMBERS / whole, (more - few) / 128 * workers - alone()
+
+
+def two_threads() -> float:
+    """How many members more a second `run_batch` makes on two threads than on one: what the
+    machine's second core is good for, with no cluster.
+    """
+    simulation, vary = drive(), values(CLUSTER_BATCH)
+
+    def seconds(threads: int) -> float:
+        began = time.perf_counter()
+        simulation.run_batch(
+            STEPS * STEP_S, INPUTS, parameters=vary, record=FIELDS, every=10, threads=threads,
+            progress=False,
+        )  # fmt: skip
+        return time.perf_counter() - began
+
+    seconds(1)
+    both = [(seconds(1), seconds(2)) for _ in range(7)]
+    return min(one for one, _ in both) / min(two for _, two in both)
 
 
 def chunk_cost() -> float:

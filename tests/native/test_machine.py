@@ -58,8 +58,10 @@ def fused(code: Code, x: float, y: float) -> float:
 def test_lanes_follow_the_features_of_the_processor():
     wide = Host("x86_64-linux", "znver3", "+avx,+avx2,+fma")
     assert (wide.lanes(64), wide.lanes(32), wide.has_fma) == (4, 8, True)
-    wider = Host("x86_64-linux", "znver5", "+avx,+avx2,+fma,+avx512f")
-    assert wider.lanes(64) == 4
+    wider = Host("x86_64-linux", "znver5", "+avx,+avx2,+fma,+avx512f,+avx512dq")
+    assert (wider.lanes(64), wider.lanes(32), wider.has_fma) == (8, 16, True)
+    first_of_them = Host("x86_64-linux", "knl", "+avx,+avx2,+fma,+avx512f")
+    assert first_of_them.lanes(64) == 4
     old = Host("x86_64-linux", "znver3", "+avx,+avx2,+fma,-avx")
     assert (old.lanes(64), old.lanes(32), old.has_fma) == (2, 4, False)
     arm = Host("aarch64-linux", "neoverse-n1", "+neon")
@@ -77,19 +79,30 @@ def test_a_processor_without_avx_computes_the_same(monkeypatch, features):
     assert fused(compile_ir(FMA, ["fused"]), x, -(1.0 + 2.0**-29)) == once_rounded
 
 
-def test_code_that_is_there_sooner_has_the_same_bits(monkeypatch):
+def forward_dynamics_under(monkeypatch, name, settings):
+    """An arm's accelerations, compiled under each setting of an environment variable."""
     tree = kin.parse_urdf(model_path("desktop_arm_6axis"))
     gravity = np.array([0.0, 0.0, -9.81])
 
     def accelerations(q):
         return [kin.forward_dynamics(tree, q, jnp.tanh(q), jnp.exp(q), gravity)]
 
-    q = np.random.default_rng(5).normal(size=(6, 6))
+    q = np.random.default_rng(5).normal(size=(9, 6))
     found = []
-    for level in "01":
-        monkeypatch.setenv("MIME_NATIVE_OPTIMISE", level)
+    for setting in settings:
+        monkeypatch.setenv(name, setting)
         found.append(natively(accelerations, q)[0])
-    assert same_bits(*found)
+    return found
+
+
+def test_code_that_is_there_sooner_has_the_same_bits(monkeypatch):
+    assert same_bits(*forward_dynamics_under(monkeypatch, "MIME_NATIVE_OPTIMISE", "01"))
+
+
+def test_vectors_of_any_width_have_the_same_bits(monkeypatch):
+    widths = ["", "-avx512f", "-avx512f,-avx2"]
+    widest, *others = forward_dynamics_under(monkeypatch, "MIME_NATIVE_FEATURES", widths)
+    assert all(same_bits(widest, other) for other in others)
 
 
 def test_functions_of_the_c_library_are_found():

@@ -73,6 +73,19 @@ def test_a_members_figure_has_the_same_bits_alone_and_in_any_batch(table):
     assert np.isfinite(many).all()
 
 
+def test_settling_is_the_sample_after_the_last_outside_of_the_band():
+    walks = 0.01 * np.cumsum(np.random.default_rng(1).normal(size=(40, len(T))), axis=1)
+    found = []
+    for y in walks:
+        found.append(figure(trajectory(y=y), kind="settling_time", target=0.3, band=0.5).value)
+        outside = np.flatnonzero(np.abs(y - 0.3) > 0.5 * np.abs(0.3 - y[0]))
+        expected = np.nan if outside[-1] == len(T) - 1 else T[outside[-1] + 1]
+        np.testing.assert_equal(found[-1], expected)
+    assert 0 < np.count_nonzero(np.isnan(found)) < 40
+    inside = np.append(0.0, np.ones(len(T) - 1))
+    assert figure(trajectory(y=inside), kind="settling_time").value == T[1]
+
+
 def test_a_quantile_is_numpys_and_its_share_is_checked():
     found = figure(trajectory(y=Y), kind="quantile", q=0.25)
     assert found.value == np.quantile(Y, 0.25)

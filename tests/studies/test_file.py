@@ -37,7 +37,7 @@ WRONG = {
     "nothing drawn": ("draws = 40", "", "draws: say how many members are drawn"),
     "a distribution": ("normal", "normall", 'vary."rotor.kt_n_m_per_a".normall: unknown key'),
     "bounds": ("[0.5, 2.0]", "[2.0, 0.5]", "uniform goes from a smaller number to a larger one"),
-    "a range": ("[0.5, 2.0]", "[-2.0, 2.0]", "rotor.r_ohm must be >= 0 Ω, got"),
+    "a range": ("[0.5, 2.0]", "[-2.0, 2.0]", 'study.toml:9: vary."rotor.r_ohm": rotor.r_ohm must'),
     "a node": ("rotor.r_ohm", "motor.r_ohm", "(did you mean 'rotor'?)"),
     "a parameter": (
         "rotor.r_ohm",
@@ -50,7 +50,23 @@ WRONG = {
     "a figure": ("[keep]", '[keep]\nfigures = ["x"]', "the scenario has no figure 'x'"),
     "a constraint": ("seed = 7", 'constraints = ["rotor.j > 0"]', "'rotor.j' does not vary"),
     "a seed": ("seed = 7", "seed = -1", "study.toml:5: seed: must be >= 0, got -1"),
-    "a fit": ("seed = 7", 'fit = "fit.json"', "study.toml:5: fit: "),
+    "a fit": ("seed = 7", 'fit = "fit.json"', "study.toml:5: fit: cannot read "),
+    "no comparison": ("seed = 7", 'constraints = ["1 >"]', "no expression: invalid syntax\n"),
+    "an equation": (
+        "[keep]",
+        '"rotor.l_henry" = {equals = "rotor.j"}\n[keep]',
+        """study.toml:12: vary."rotor.l_henry".equals: 'rotor.j' does not vary""",
+    ),
+    "an input": (
+        "[keep]",
+        '"inputs.rotr.commanded_voltage.value" = [1.0]\n[keep]',
+        "has no input rotr.commanded_voltage (did you mean 'rotor.commanded_voltage'?)",
+    ),
+    "a graph": (
+        "[keep]",
+        '"inputs.rotor.commanded_voltage.kind" = ["sine"]\n[keep]',
+        """study.toml:12: vary."inputs.rotor.commanded_voltage.kind": with inputs.rotor""",
+    ),
     "too many graphs": (
         "[keep]",
         '"simulation.seed" = {from = 0, to = 299, count = 300}\n[keep]',

@@ -11,15 +11,20 @@ import time
 import numpy as np
 import pytest
 import xarray
+import zarr
 
 import mime
+from mime.native.machine import Host
+from mime.studies import figures as blocks
 from mime.studies import layout as layouts
 from mime.studies import region as regions
 from mime.studies import store as stores
 from mime.studies import task as tasks
+from mime.studies import versions as version
 from mime.studies.file import load_study
 from mime.studies.store import StoreWriteError, StudyError
 from mime.studies.sweep import StudyInterrupted, sweep
+from mime.studies.versions import versions
 from motor_studies import content, write_study
 from sizes import sized
 
@@ -72,6 +77,31 @@ def test_a_store_is_zarr_that_others_read_and_a_result_is_netcdf(undisturbed, tm
     result.save(tmp_path / "r.nc")
     with xarray.open_dataset(tmp_path / "r.nc", engine="h5netcdf", decode_timedelta=False) as read:
         equal(result.dataset, read)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "int32", "uint8", "bool"])
+def test_an_arrays_metadata_are_those_that_zarr_writes(kind, tmp_path):
+    zarr.create_group(str(tmp_path), zarr_format=3).create_array(
+        "x",
+        shape=(0, 3),
+        chunks=(5, 3),
+        dtype=kind,
+        compressors=None,
+        filters=None,
+        fill_value=float("nan") if kind.startswith("float") else 0,
+        dimension_names=["member", "time"],
+        attributes={"units": "A"},
+    )
+    ours = layouts.array_metadata((5, 3), np.dtype(kind), ["member", "time"], {"units": "A"})
+    assert ours == json.loads((tmp_path / "x" / "zarr.json").read_bytes())
+
+
+@pytest.mark.parametrize("block_bytes", [1, 1000, 2**20])
+def test_figures_have_the_same_bits_for_any_block_and_threads(
+    study, undisturbed, monkeypatch, block_bytes
+):
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
+    equal(undisturbed[1].dataset, sweep(study, threads=2, progress=False).dataset)
 
 
 def test_a_second_start_has_nothing_to_do_and_writes_nothing(study, undisturbed):
@@ -316,13 +346,28 @@ def test_a_workers_other_version_and_another_experiment_are_refused(study, monke
     content_, print_ = tasks.pickled(chunk.experiment), study.prints[0]
     monkeypatch.setattr(tasks, "_experiments", {})
     with pytest.raises(tasks.VersionError, match=r"has mime .*, expected 0.0.1"):
-        tasks.run_shipped(content_, print_, None, tasks.versions() | {"mime": "0.0.1"})
+        tasks.run_shipped(content_, print_, None, versions() | {"mime": "0.0.1"})
+    other = versions() | {"processor": "x86_64 without fused multiply-add"}
+    with pytest.raises(tasks.VersionError, match=r"expected x86_64 without fused multiply-add"):
+        tasks.run_shipped(content_, print_, None, other)
+    with pytest.raises(tasks.VersionError, match=r"has model .*, expected a 486"):
+        tasks.run_shipped(content_, print_, None, versions(native=False) | {"model": "a 486"})
     with pytest.raises(StudyError, match="computes something else"):
-        tasks.run_shipped(content_, "other", None, tasks.versions())
+        tasks.run_shipped(content_, "other", None, versions())
+
+
+def test_a_processor_that_rounds_otherwise_makes_other_addresses(study, monkeypatch):
+    def prints(features):
+        monkeypatch.setattr(version, "host", lambda: Host("x86_64-linux", "any", features))
+        return [experiment.print() for experiment in study.experiments]
+
+    assert prints("+avx,+fma") == prints("+avx,+fma,+avx512f")  # the same bits
+    assert prints("+avx,+fma") != prints("+avx")
 
 
 MEMORY = """
-import resource, sys, numpy as np
+import resource, sys, threading, numpy as np
+threading.stack_size(2**20)  # zarr's threads would reserve 8 MB each
 from pathlib import Path
 from mime.studies.file import load_study
 from mime.studies.sweep import sweep

@@ -56,6 +56,29 @@ class Function(Signal):
         return jnp.asarray(self.function(time_s))
 
 
+class OfMembers(eqx.Module):
+    """A function of time for each member of a batch: a module whose arrays have the members first.
+
+    `run_batch` takes it as an input; a member's function has the member's own numbers.
+    """
+
+    function: Callable[[Any], Any]
+
+    def __check_init__(self) -> None:
+        sizes = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(self.function)}
+        if len(sizes) != 1 or sizes == {()}:
+            raise InputError("a function for each member needs arrays of one length, members first")
+
+    @property
+    def size(self) -> int:
+        """How many members it is of."""
+        return len(jax.tree.leaves(self.function)[0])
+
+    def of(self, member: int) -> Callable[[Any], Any]:
+        """The function of one member."""
+        return jax.tree.map(lambda leaf: leaf[member], self.function)
+
+
 Signals = dict[str, dict[str, Signal]]
 
 

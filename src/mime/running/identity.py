@@ -22,6 +22,11 @@ _SILENT = {"debug_callback", "debug_print"}
 _LABELS = {"name", "debug_info"}
 """Settings of a primitive that change nothing that it computes."""
 
+_PLAIN = {type(None), bool, int, float, complex, str, bytes}
+"""Types of most settings. Not their subclasses: an enumeration's number is its name, NumPy's has
+bytes.
+"""
+
 
 class UnknownFunctionError(Exception):
     """A computation calls Python code of the user, and what that does is not seen by tracing."""
@@ -47,10 +52,10 @@ def digest(*parts: str | bytes) -> str:
 
 def array_digest(value: Any) -> str:
     """Type, shape and bytes of an array."""
-    if jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key):
         return digest(str(value.dtype), array_digest(jax.random.key_data(value)))
     array = np.asarray(value)
-    return digest(str(array.dtype), repr(array.shape), array.tobytes())
+    return digest(_words(array.dtype), repr(array.shape), array.tobytes())
 
 
 def _closed(closed: ClosedJaxpr) -> str:
@@ -81,7 +86,12 @@ def _jaxpr(jaxpr: Jaxpr) -> str:
 
 def _type(aval: Any) -> str:
     shape, weak = getattr(aval, "shape", ""), getattr(aval, "weak_type", False)
-    return f"{getattr(aval, 'dtype', aval)}{shape}{'*' if weak else ''}"
+    kind = _words(aval.dtype) if hasattr(aval, "dtype") else str(aval)
+    return f"{kind}{shape}{'*' if weak else ''}"
+
+
+_words = functools.cache(str)
+"""Of a type of numbers: there are few, and NumPy takes long to name one."""
 
 
 def _settings(params: Mapping[str, Any]) -> list[str]:
@@ -104,6 +114,8 @@ def _settings(params: Mapping[str, Any]) -> list[str]:
 
 def _value(value: Any) -> str:
     """Any setting or constant as text without an address."""
+    if type(value) in _PLAIN:
+        return repr(value)
     match value:
         case ClosedJaxpr():
             return digest(_closed(value))
@@ -113,7 +125,7 @@ def _value(value: Any) -> str:
             return array_digest(value)
         case enum.Enum():
             return str(value)
-        case None | bool() | int() | float() | complex() | str() | bytes():
+        case int() | float() | complex() | str() | bytes():
             return repr(value)
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"

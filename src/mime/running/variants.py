@@ -14,7 +14,9 @@ from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.program import Program
 from mime.core.signals import (
     Constant,
+    Function,
     Inputs,
+    OfMembers,
     Series,
     Signals,
     as_float_array,
@@ -124,8 +126,10 @@ class Variants:
     def _measure_inputs(self, inputs: Inputs | None) -> None:
         specs = self.program.input_specs()
         for node, field, value in declared(inputs, self.program.wiring.external):
-            if not callable(value):
-                name = f"{node}.{field}"
+            name = f"{node}.{field}"
+            if isinstance(value, OfMembers):
+                self.sizes[name] = value.size
+            elif not callable(value):
                 shape = np.shape(numbers(f"input {name}", value))
                 if self._per_member(name, shape, specs[node][field]):
                     self.sizes[name] = shape[0]
@@ -151,6 +155,10 @@ class Variants:
         specs = self.program.input_specs()
         for node, field, value in declared(inputs, self.program.wiring.external):
             name, spec = f"{node}.{field}", specs[node][field]
+            if isinstance(value, OfMembers):
+                self.program.signals({node: {field: value.of(0)}}, self.steps)  # its shape
+                self.varied_signals.setdefault(node, {})[field] = Function(value.function)
+                continue
             if callable(value) or not self._per_member(name, np.shape(value), spec):
                 one_for_all = not callable(value) and np.ndim(value) == len(spec.shape) + 2
                 shared.setdefault(node, {})[field] = np.asarray(value)[0] if one_for_all else value
@@ -182,11 +190,11 @@ class Variants:
             f"constant per member, or {(self.size, self.steps, *spec.shape)} for a series of each"
         )
 
-    def initial_states(self) -> SimulationState:
+    def initial_states(self, threads: int | None = None) -> SimulationState:
         """The members' states before the first step, batch axis first in all."""
         varied = (self.parameters.varied, self.initial.varied, np.arange(self.size))
         start = OverMembers(_initial_state, self.shared)
-        return start(varied, self.initial.shared, members=self.size)
+        return start(varied, self.initial.shared, members=self.size, threads=threads)
 
     def member(self, index: int) -> tuple[Program, Signals]:
         """The graph of one member, and its inputs."""

@@ -1,7 +1,7 @@
 """`[[figures_of_merit]]`: one number from a run, with its unit and the limits it must keep."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -175,8 +175,7 @@ def evaluate(merit: Any, trajectory: Trajectory, overridden: Sequence[str] = ())
 
     `overridden` are the keys that have another value than in the file: limits may not be for them.
     """
-    with np.errstate(all="ignore"):  # squares of large numbers are infinite, and shown as that
-        figure = _evaluate(merit, trajectory)
+    figure = _evaluate(merit, trajectory)
     if figure.limits and any(_within(key, merit.limits_of) for key in overridden):
         words = f"not judged: its limits are of another {merit.limits_of}"
         return dataclasses.replace(figure, ok=figure.ok | True, aside=words)
@@ -191,9 +190,9 @@ def _within(key: str, limits_of: str | None) -> bool:
 
 
 def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
-    own = merit.own_unit(unit_of(trajectory, merit.field))
-    unit = own if merit.unit is None else merit.unit
-    value = _per_member(merit, trajectory) * unit_factor(own, merit.unit)
+    field_unit = unit_of(trajectory, merit.field)
+    unit = merit.own_unit(field_unit) if merit.unit is None else merit.unit
+    value = of_members(merit, trajectory.time, _by_member(merit, trajectory), field_unit)
     value[list(trajectory.diverged)] = np.nan
     bounds = [("≥", merit.at_least), ("≤", merit.at_most)]
     limits = " and ".join(f"{sign} {bound:g} {unit}" for sign, bound in bounds if bound is not None)
@@ -208,36 +207,59 @@ def _evaluate(merit: Any, trajectory: Trajectory) -> FigureOfMerit:
     return FigureOfMerit(merit.name, value, unit, limits, ok, window)
 
 
-def _per_member(merit: Any, trajectory: Trajectory) -> np.ndarray:
-    """The figure of each member in the field's unit, in double precision."""
-    time = trajectory.time
-    values = _members(trajectory, merit.field)
+Fields = Mapping[str, Mapping[str, np.ndarray]]
+"""`{node: {field: (member, time, ...)}}`"""
+
+
+def of_members(merit: Any, time: np.ndarray, fields: Fields, field_unit: str) -> np.ndarray:
+    """(member,): the figure of each member in its unit, in double precision.
+
+    time          (time,) seconds
+    field_unit    of the figure's field
+    """
+    factor = unit_factor(merit.own_unit(field_unit), merit.unit)
+    with np.errstate(all="ignore"):  # squares of large numbers are infinite, and shown as that
+        value = _per_member(merit, time, fields).astype(float)
+        value *= factor
+    return value
+
+
+def _per_member(merit: Any, time: np.ndarray, fields: Fields) -> np.ndarray:
+    """The figure of each member in the field's unit."""
+    values = _picked(fields, merit.field)
     first = int(np.searchsorted(time, merit.after, side="left"))
     if isinstance(merit, Comparison):
-        reference = _members(trajectory, merit.reference)
+        reference = _picked(fields, merit.reference)
         error = values - reductions.delayed(time, reference, merit.lag)
         both = (time >= merit.after) & (time - merit.lag >= time[:1])
-        value = _compared(merit.kind, error[:, both])
-    elif isinstance(merit, Response):
-        value = _response(merit, time, values)
-    elif isinstance(merit, TimeOfMax):
-        value = reductions.time_of_max(time[first:] - merit.after, values[:, first:])
-    elif isinstance(merit, Count):
-        value = reductions.count(values[:, first:])
-    elif isinstance(merit, Quantile):
-        value = reductions.quantile(values[:, first:], merit.q)
-    else:
-        value = reductions.statistic(merit.kind, values[:, first:])
-        value = np.where(value == merit.never, np.nan, value)
-    return value.astype(float)
+        return _compared(merit.kind, error[:, both])
+    if isinstance(merit, Response):
+        return _response(merit, time, values)
+    if isinstance(merit, TimeOfMax):
+        return reductions.time_of_max(time[first:] - merit.after, values[:, first:])
+    if isinstance(merit, Count):
+        return reductions.count(values[:, first:])
+    if isinstance(merit, Quantile):
+        return reductions.quantile(values[:, first:], merit.q)
+    value = reductions.statistic(merit.kind, values[:, first:])
+    return np.where(value == merit.never, np.nan, value)
 
 
-def _members(trajectory: Trajectory, name: str) -> np.ndarray:
-    """A recorded field, or a part of it, as (member, time, ...)."""
+def _by_member(merit: Any, trajectory: Trajectory) -> Fields:
+    """The fields that a figure needs, member axis first: a single run is a batch of one."""
+    names = [merit.field, *([merit.reference] if isinstance(merit, Comparison) else [])]
+    found: dict[str, dict[str, np.ndarray]] = {}
+    for node, field, _ in map(split_field, names):
+        values = trajectory[node][field]
+        own = values[None] if trajectory.batch_size is None else values
+        found.setdefault(node, {})[field] = own
+    return found
+
+
+def _picked(fields: Fields, name: str) -> np.ndarray:
+    """A field, or a part of it, as (member, time, ...)."""
     node, field, index = split_field(name)
-    values: Any = trajectory[node][field]
-    if trajectory.batch_size is None:
-        values = values[None]
+    values = fields[node][field]
     return values if index is None else values[(slice(None), slice(None), *index)]
 
 
@@ -268,7 +290,7 @@ def _response(merit: Response, time: np.ndarray, y: np.ndarray) -> np.ndarray:
     y1 = values[:, -1:].astype(float) if merit.target is None else np.full_like(y0, merit.target)
     span = np.where(y1 == y0, np.nan, y1 - y0)
     if merit.kind == "settling_time":
-        return reductions.settling_time(t, values - y1, merit.band * np.abs(span))
+        return reductions.settling_time(t, values, y1, merit.band * np.abs(span))
     way = values - (y1 if merit.kind == "overshoot" else y0)
     way /= span
     if merit.kind == "overshoot":

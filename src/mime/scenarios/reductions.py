@@ -68,17 +68,29 @@ def time_of_max(t: np.ndarray, values: Samples) -> PerMember:
     return np.where(values.any(axis=1), t[np.argmax(np.abs(values), axis=1)], np.nan)
 
 
-def settling_time(t: np.ndarray, error: Samples, width: np.ndarray) -> PerMember:
-    """The first time after which |error| <= width, (member, 1); NaN where the run ends before.
+def settling_time(
+    t: np.ndarray, values: Samples, target: np.ndarray, width: np.ndarray
+) -> PerMember:
+    """The first time after which |y - target| <= width, (member, 1) each; NaN where the run ends
+    before.
 
-    The error is used up: an array of the same size beside it would cost more than the rest, since
-    the system is asked for its memory each time.
+    It is y beyond either end of the band, so that no array of the size of y is written on the way.
     """
-    outside = np.abs(error, out=error) > width
-    after = len(t) - np.argmax(outside[:, ::-1], axis=1)
-    after[~outside.any(axis=1)] = 0
-    settled = np.append(np.maximum(t, 0.0), np.nan)[after]
+    outside = values > target + width
+    outside |= values < target - width
+    settled = np.append(np.maximum(t, 0.0), np.nan)[1 + _last_true(outside)]
     return np.where(np.isnan(width[:, 0]), np.nan, settled)
+
+
+def _last_true(flags: np.ndarray) -> np.ndarray:
+    """Of each row, the place of the last True; -1 where there is none.
+
+    As bytes, which Python searches from the end: NumPy would turn every row around.
+    """
+    flags = np.ascontiguousarray(flags)
+    count, content = flags.shape[1], flags.tobytes()
+    starts = range(0, len(content), count)
+    return np.array([content.rfind(1, start, start + count) for start in starts]) - starts
 
 
 def rise_time(t: np.ndarray, way: Samples) -> PerMember:

@@ -20,7 +20,7 @@ from mime.scenarios.fields import is_unit_known, picked_shape, split_field, unit
 from mime.scenarios.merits import Comparison, Merit
 from mime.scenarios.source import Source, in_words, shown
 from mime.scenarios.tables import PlotTable, ScenarioTables
-from mime.scenarios.waveforms import Csv, Ramp, Samples, read_columns
+from mime.scenarios.waveforms import Csv, Samples, read_columns
 
 _MOST_STEPS = 2**31 - 2
 _MOST_BYTES = 2**33
@@ -136,8 +136,6 @@ def waveforms(tables: ScenarioTables, parts: Parts, source: Source) -> dict[str,
             problem = _misfit(value, spec.shape)
             if problem is not None and isinstance(value, list):
                 source.add((*at, key), f"{problem} [{spec.unit or '1'}], or one number for all")
-        if isinstance(table, Ramp) and not table.end > table.begin:
-            source.add((*at, "end"), f"must be > begin = {table.begin:g} s, got {table.end:g}")
         if source.wrong(*at):
             continue
         if isinstance(table, Csv):

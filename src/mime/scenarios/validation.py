@@ -38,6 +38,17 @@ def validated(
         return None
 
 
+def first_problem(model: type[BaseModel], table: Mapping[str, Any]) -> tuple[Place, str] | None:
+    """What is wrong with a table first: its place in it, and words; None where nothing is."""
+    try:
+        model.model_validate(dict(table))
+    except ValidationError as error:
+        entry = error.errors(include_url=False)[0]
+        place = _place(entry, table)
+        return place, _words(entry, place, model)
+    return None
+
+
 def _place(entry: Any, data: Any) -> Place:
     """pydantic's location without what it adds: the tags of unions, `[key]`."""
     place: list[str | int] = []

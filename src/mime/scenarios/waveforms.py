@@ -6,6 +6,7 @@ compiled program: two scenarios that differ in an amplitude share one program.
 
 import csv
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from mime._files import is_file
 from mime._text import nearest, quoted
@@ -44,6 +45,22 @@ class Waveform(BaseModel):
     def shape(self, size: tuple[int, ...]) -> Any:
         """The function of time for an input of the given shape."""
         raise NotImplementedError
+
+    def with_numbers(self, numbers: Mapping[str, Any], size: tuple[int, ...]) -> Any:
+        """The function of time with other numbers of some keys, which may be traced."""
+        return self.model_copy(update=dict(numbers)).shape(size)
+
+    def takes_number(self, key: str) -> bool:
+        """Whether the key is a number in `shape`, so that `with_numbers` takes another."""
+        is_key = key in type(self).model_fields
+        return is_key and (key in self.values() or isinstance(getattr(self, key), int | float))
+
+    def unit_of(self, key: str, unit: str) -> str:
+        """The unit of a key that takes a number, of an input in some unit."""
+        if key in self.values():
+            return unit
+        units = {"scale": "", "phase_rad": "rad"}
+        return "Hz" if key.endswith("_hz") else units.get(key, "s")
 
     def values(self) -> dict[str, Any]:
         """The keys that hold values of the input, with its shape."""
@@ -104,6 +121,14 @@ class Ramp(Waveform):
     before: Value = 0.0
     begin: Seconds = 0.0
     end: Seconds
+
+    @field_validator("end")
+    @classmethod
+    def _is_later(cls, end: float, others: ValidationInfo) -> float:
+        begin = others.data.get("begin", 0.0)
+        if not end > begin:
+            raise ValueError(f"must be > begin = {begin:g} s")
+        return end
 
     def shape(self, size: tuple[int, ...]) -> Any:
         ends = _full(self.before, size), _full(self.after, size)
@@ -240,7 +265,8 @@ class Points(Waveform):
         return self
 
     def shape(self, size: tuple[int, ...]) -> Any:
-        points = self.scale * jnp.stack([_full(point, size) for point in self.points])
+        scaled = [self.scale * np.asarray(point, float) for point in self.points]
+        points = jnp.stack([_full(point, size) for point in scaled])
         return _Lines(_full(self.times, (len(self.times),)), points)
 
     def values(self) -> dict[str, Any]:
@@ -260,6 +286,9 @@ class Csv(Waveform):
     """A column for all components, or one for each."""
     time_column: str = "time"
     scale: Finite = 1.0
+
+    def takes_number(self, key: str) -> bool:
+        return False  # it is made of its file
 
 
 class Samples(Shape):

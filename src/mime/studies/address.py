@@ -2,8 +2,8 @@
 
     address = H(experiment, name and value of each parameter that varies)
 
-where the experiment's print covers graph, fixed parameters, inputs, what is kept, and the versions
-of MIME, JAX, jaxlib and NumPy. Equal addresses mean equal bits.
+where the experiment's print covers graph, fixed parameters, inputs, what is kept, the versions of
+MIME, JAX, jaxlib, llvmlite and NumPy, and the kind of processor. Equal addresses mean equal bits.
 """
 
 import hashlib

@@ -15,6 +15,7 @@ from mime.scenarios.merits import Merit
 from mime.scenarios.scenario import Scenario
 from mime.scenarios.source import ScenarioError, Source, shown
 from mime.scenarios.validation import validated
+from mime.scenarios.waveforms import Waveform
 from mime.studies.axes import AnyAxis, axis_model
 from mime.studies.experiment import Experiment, Lane
 from mime.studies.kept import FIGURES, find_field, own_figures
@@ -107,6 +108,7 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
             tuple(table.keep.fields),
             stride,
             lanes,
+            _waveforms(base, lanes),
         )
 
     def variant_of(key: Sequence[str]) -> Base:
@@ -114,11 +116,13 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
         try:
             return load(key) if key else base
         except ScenarioError as error:
+            changed = [words.partition("=")[0] for words in key]
             for problem in error.problems:
                 name = problem.override.partition("=")[0]
-                if name not in columns:
-                    raise
-                source.add(("vary", name), problem.words)
+                if name in changed:
+                    source.add(("vary", name), problem.words)
+                else:
+                    source.add(("vary", changed[0]), f"with {', '.join(key)} {problem}")
             source.stop_if_any()
             raise
 
@@ -126,7 +130,7 @@ def build_study(described: Described, choose: Choose | None = None) -> Study:
     title = table.title or source.file.stem
     most = int(np.bincount(variant).max())
     size = table.chunk or experiments[0].chunk_members(most)
-    units = {name: _unit(name, lanes, base.simulation) for name in columns}
+    units = {name: _unit(name, experiments[0]) for name in columns}
     study = Study(
         title,
         columns,
@@ -169,7 +173,10 @@ def _correlated(table: StudyTable, source: Source) -> Correlated | None:
     try:
         fit = Fit.load(file)
         known = fit.parameters
-    except (FitError, OSError) as error:
+    except OSError as error:
+        source.add(at, f"cannot read {file}: {error.strerror or error}")
+        return None
+    except FitError as error:
         source.refuse(at, error)
         return None
     names = given.parameters or list(known)
@@ -230,6 +237,14 @@ def _lane(name: str, base: Base) -> Lane | None:
         raise InputError(str(error), place=("vary", name)) from error
 
 
+def _waveforms(base: Base, lanes: Mapping[str, Lane]) -> dict[str, Waveform]:
+    """The tables of inputs over time whose keys are lanes."""
+    inputs = {f"{lane.node}.{lane.field}" for lane in lanes.values() if lane.road == "waveform"}
+    if base.scenario is None:
+        return {}
+    return {name: table for name, table in base.scenario.tables.inputs.items() if name in inputs}
+
+
 def _variants(
     columns: Columns, lanes: Mapping[str, Lane], source: Source
 ) -> tuple[list[tuple[str, ...]], np.ndarray]:
@@ -257,14 +272,22 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _unit(name: str, lanes: Mapping[str, Lane], simulation: Simulation) -> str:
-    if name not in lanes:
+def _unit(name: str, experiment: Experiment) -> str:
+    nodes = experiment.simulation.nodes
+    first, _, rest = name.partition(".")
+    if first in nodes and rest in nodes[first].built_from():
+        road, node, field, key = Lane("parameter", first, rest)
+    elif name in experiment.lanes:
+        road, node, field, key = experiment.lanes[name]
+    else:
         return ""
-    road, node, field = lanes[name]
-    owner = simulation.nodes[node]
+    owner = nodes[node]
     if road == "parameter":
         spec = find(owner, field).spec
         return spec.unit if spec is not None else ""
     if road == "initial":
         return owner.state_spec()[field].unit
-    return owner.boundary_input_spec()[field].unit if road == "input" else ""
+    if road == "seed":
+        return ""
+    unit = owner.boundary_input_spec()[field].unit
+    return unit if road == "input" else experiment.waveforms[f"{node}.{field}"].unit_of(key, unit)

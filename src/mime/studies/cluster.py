@@ -6,12 +6,13 @@ worker unpacks and compiles it once.
 """
 
 import contextlib
+import math
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mime._text import warn_user
 from mime.core.arguments import wrong
-from mime.studies.experiment import versions
 from mime.studies.store import StudyError
 from mime.studies.study import Study
 from mime.studies.task import Done, Runner, VersionError, Work, pickled, run_shipped
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     import distributed
 
 _CONNECT_SECONDS = 30
+_LOOK_SECONDS = 1.0
+"""From one look at which workers there are to the next: each is a question to the scheduler."""
 
 
 class ClusterError(StudyError):
@@ -68,7 +71,9 @@ class _Run:
             id(experiment): (pickled(experiment), print_)
             for experiment, print_ in zip(study.experiments, study.prints)
         }
+        self.versions = study.experiments[0].versions
         self.under_way: dict[Any, Work] = {}
+        self.room, self.looked = 0, -math.inf
 
     def results(self) -> Iterator[Done]:
         """Each chunk as it is done, in any order."""
@@ -94,13 +99,15 @@ class _Run:
                 self.client.cancel(list(self.under_way))
 
     def _refill(self, completed: Any) -> None:
-        known = self.client.scheduler_info(n_workers=-1)["workers"].values()
-        room = 2 * max(sum(worker["nthreads"] for worker in known), 1)
-        while self.left and len(self.under_way) < room:
+        if time.monotonic() > self.looked + _LOOK_SECONDS:
+            known = self.client.scheduler_info(n_workers=-1)["workers"].values()
+            self.room = 2 * max(sum(worker["nthreads"] for worker in known), 1)
+            self.looked = time.monotonic()
+        while self.left and len(self.under_way) < self.room:
             chunk, task = work = self.left.pop()
             content, print_ = self.contents[id(chunk.experiment)]
             future = self.client.submit(
-                run_shipped, content, print_, task, versions(), self.threads, pure=False
+                run_shipped, content, print_, task, self.versions, self.threads, pure=False
             )
             self.under_way[future] = work
             completed.add(future)
@@ -110,7 +117,7 @@ class _Run:
         import distributed
 
         if future.status == "finished":
-            return future.result()
+            return work[1].done  # the store has the rest, so nothing is asked of the worker
         if future.status in ("cancelled", "lost"):
             raise ClusterError("the scheduler is gone; sweep again to go on from what is kept")
         error = future.exception()

@@ -1,23 +1,16 @@
 """From columns of parameters to what is kept of each member, by `run_batch`.
 
-The time axis lives only here, in the memory of one chunk of members: figures of merit are taken
-from it as those of a run are, a few members at a time, so that they are read from the processor's
-cache, on as many threads as there are cores.
+The time axis lives only here, in the memory of one chunk of members: `figures` makes numbers of it.
 """
 
 import dataclasses
-import os
-import platform
 import warnings
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jaxlib.version
 import numpy as np
 
-import mime
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
 from mime.running.batch import DivergenceWarning
@@ -29,17 +22,17 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants
 from mime.scenarios.fields import split_field
-from mime.scenarios.merits import Comparison, Merit, evaluate
+from mime.scenarios.merits import Comparison, Merit
+from mime.scenarios.waveforms import Waveform
+from mime.studies import waves
+from mime.studies.figures import figures
+from mime.studies.versions import versions
 
 _CHUNK_BYTES = 2**27
 """Of recorded samples in memory. More members a chunk gain less than a tenth."""
 _MOST_IN_CHUNK = 2**14
-_BLOCK_BYTES = 2**22
-"""Of one field, whose figures are taken at once: it stays in the cache, and Python's share is small
-(blocks of a quarter of it take half as long again, for three figures of a thousand samples).
-"""
 
-Road = Literal["parameter", "initial", "input", "seed"]
+Road = Literal["parameter", "initial", "input", "waveform", "seed"]
 
 
 class Lane(NamedTuple):
@@ -48,6 +41,8 @@ class Lane(NamedTuple):
     road: Road
     node: str
     field: str
+    key: str = ""
+    """Of a waveform."""
 
 
 class Kept(NamedTuple):
@@ -86,6 +81,8 @@ class Experiment:
     """Steps from one kept sample to the next; a multiple of `every`."""
     lanes: Mapping[str, Lane]
     """What varies inside a batch, by name."""
+    waveforms: Mapping[str, Waveform] = dataclasses.field(default_factory=dict)
+    """By `node.field`, the tables of inputs over time whose keys vary inside a batch."""
 
     @property
     def record(self) -> list[str]:
@@ -138,6 +135,11 @@ class Experiment:
             yield name, one.shape[1:], np.dtype(one.dtype)
 
     @property
+    def versions(self) -> dict[str, str]:
+        """Of packages and processor, which decide the last bit of a result."""
+        return versions(self.simulation.backend.native)
+
+    @property
     def times(self) -> np.ndarray:
         """Seconds of the kept samples."""
         count = self.steps // self.keep_every
@@ -158,7 +160,7 @@ class Experiment:
                 threads=threads,
                 **given,
             )
-        arrays = _figures(self.merits, batch, threads)
+        arrays = figures(self.merits, batch, threads)
         stride = self.keep_every // self.every
         for name in self.fields:
             node, field, _ = split_field(name)
@@ -186,6 +188,9 @@ class Experiment:
 
     def check(self, columns: Mapping[str, np.ndarray]) -> None:
         """Refuse values that no member can have, before the first one runs."""
+        for (node, field), names in self._varied_waveforms(columns).items():
+            numbers = {key: columns[name] for key, name in names.items()}
+            waves.check(self.waveforms[f"{node}.{field}"], node, field, numbers, self.simulation)
         given = self.arguments(columns)
         size = len(next(iter(columns.values()))) if columns else 1
         with precision_of(self.simulation):
@@ -198,16 +203,31 @@ class Experiment:
         initial = {node: dict(fields) for node, fields in self.initial_state.items()}
         inputs = {node: dict(fields) for node, fields in self.inputs.items()}
         for name, column in columns.items():
-            road, node, field = self.lanes[name]
+            road, node, field, _ = self.lanes[name]
             if road == "parameter":
                 parameters[f"{node}.{field}"] = column
             elif road == "seed":
                 initial.setdefault(node, {})["key"] = _keys(name, column)
             elif road == "initial":
                 initial.setdefault(node, {})[field] = column
-            else:
-                inputs.setdefault(node, {})[field] = self._of_members(column)
+            elif road == "input":
+                size = self.simulation.nodes[node].boundary_input_spec()[field].shape
+                inputs.setdefault(node, {})[field] = self._of_members(waves.spread(column, size))
+        for (node, field), names in self._varied_waveforms(columns).items():
+            numbers = {key: columns[name] for key, name in names.items()}
+            inputs[node][field] = waves.of_members(
+                self.waveforms[f"{node}.{field}"], inputs[node][field], numbers
+            )
         return {"parameters": parameters, "initial_state": initial, "inputs": inputs}
+
+    def _varied_waveforms(self, names: Iterable[str]) -> dict[tuple[str, str], dict[str, str]]:
+        """Of each input over time whose keys vary: the name of the column of each key."""
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for name in names:
+            road, node, field, key = self.lanes[name]
+            if road == "waveform":
+                found.setdefault((node, field), {})[key] = name
+        return found
 
     def _of_members(self, column: Any) -> Any:
         """An input's constants so that `run_batch` takes them for members, not for times: one of a
@@ -236,8 +256,9 @@ class Experiment:
                 )
         kept = [merit.model_dump_json() for merit in self.merits]
         lanes = sorted(f"{name} {tuple(lane)}" for name, lane in self.lanes.items())
-        rest = repr((self.steps, kept, self.fields, self.keep_every, lanes))
-        return digest(*parts.values(), rest, str(simulation.backend.native), repr(versions()))
+        native = simulation.backend.native
+        rest = repr((self.steps, kept, self.fields, self.keep_every, lanes, native))
+        return digest(*parts.values(), rest, repr(self.versions))
 
 
 def first_of(batch: Trajectory) -> Trajectory:
@@ -257,53 +278,9 @@ def first_of(batch: Trajectory) -> Trajectory:
     )
 
 
-def versions() -> dict[str, str]:
-    """Of all that decides the last bit of a result."""
-    return {
-        "mime": mime.__version__,
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.version.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-    }
-
-
 def _keys(name: str, seeds: np.ndarray) -> np.ndarray:
     """(member, 2) words, or (2,) of one: the keys that a node makes of such seeds."""
     whole = np.asarray(seeds, dtype=np.int64)
     if (whole != seeds).any() or whole.min() < 0 or whole.max() >= 2**32:
         raise InputError("a seed is a whole number from 0 to 4294967295", place=("vary", name))
     return np.stack([np.zeros_like(whole), whole], axis=-1).astype(np.uint32)
-
-
-def _figures(
-    merits: tuple[Merit, ...], batch: Trajectory, threads: int | None
-) -> dict[str, np.ndarray]:
-    """All figures of all members; the same bits for any block and any number of threads."""
-    if not merits:
-        return {}
-    size, samples = batch.batch_size or 1, max(len(batch.time), 1)
-    rows = max(_BLOCK_BYTES // (8 * samples), 1)
-
-    def of_block(first: int) -> list[np.ndarray]:
-        part = slice(first, first + rows)
-        fields = {
-            node: {field: values[part] for field, values in given.items()}
-            for node, given in batch.fields.items()
-        }
-        inside = {
-            member - first: where
-            for member, where in batch.diverged.items()
-            if first <= member < first + rows
-        }
-        count = min(rows, size - first)
-        block = dataclasses.replace(batch, fields=fields, diverged=inside, batch_size=count)
-        return [evaluate(merit, block).value for merit in merits]
-
-    firsts, most = range(0, size, rows), threads or os.cpu_count() or 1
-    if min(len(firsts), most) == 1:
-        blocks = list(map(of_block, firsts))
-    else:
-        with ThreadPoolExecutor(most) as pool:
-            blocks = list(pool.map(of_block, firsts))
-    return {merit.name: np.concatenate([b[i] for b in blocks]) for i, merit in enumerate(merits)}

@@ -102,7 +102,8 @@ def _parsed(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"{text!r} is no expression: {error}") from error
+        reason = error.msg if isinstance(error, SyntaxError) else error
+        raise InputError(f"{text!r} is no expression: {reason}") from error
 
 
 def _value(node: ast.AST, columns: Mapping[str, Any], text: str, library: Any = np) -> Any:

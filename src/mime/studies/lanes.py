@@ -14,8 +14,9 @@ from mime.studies.experiment import Lane
 
 
 def lane_of(name: str, simulation: Simulation, scenario: Scenario | None) -> Lane | None:
-    """The lane of `motor.r_ohm`, `encoder.seed`, `initial_state.motor.angle` or
-    `inputs.motor.commanded_voltage`; None for a key of the scenario that makes another graph.
+    """The lane of `motor.r_ohm`, `encoder.seed`, `initial_state.motor.angle`,
+    `inputs.motor.commanded_voltage` or `inputs.motor.commanded_voltage.frequency_hz`; None for a
+    key of the scenario that makes another graph.
     """
     first, _, rest = name.partition(".")
     nodes = simulation.nodes
@@ -38,21 +39,29 @@ def lane_of(name: str, simulation: Simulation, scenario: Scenario | None) -> Lan
         if scenario is not None:
             return None
         raise
+    if rest in nodes[first].built_from() and scenario is not None:
+        return None
     if np.shape(value):
         raise InputError(f"{name!r} has shape {np.shape(value)}; name one entry of it")
     return Lane("parameter", first, rest)
 
 
 def _input(name: str, rest: str, simulation: Simulation, scenario: Scenario | None) -> Lane | None:
-    """A constant is a lane; another waveform's keys make other inputs."""
+    """A key of a waveform that holds a number is a lane; other keys make other inputs."""
     node, _, field = rest.partition(".")
     field, _, key = field.partition(".")
     if key and scenario is not None:
-        waveform = scenario.tables.inputs.get(f"{node}.{field}")
-        shape = simulation.nodes[node].boundary_input_spec()[field].shape if waveform else None
-        if not (isinstance(waveform, Constant) and key == "value" and shape == ()):
+        given = scenario.tables.inputs
+        waveform = given.get(f"{node}.{field}")
+        if waveform is None:
+            near = nearest(f"{node}.{field}", given)
+            words = f"the scenario has no input {node}.{field}"
+            raise InputError(f"{words}{near} (inputs: {quoted(given)})")
+        if not waveform.takes_number(key):
             return None
-        return Lane("input", node, field)
+        if isinstance(waveform, Constant):
+            return Lane("input", node, field)
+        return Lane("waveform", node, field, key)
     known = simulation.input_specs().get(node, {})
     field = _scalar(name, rest.partition(".")[2], known, simulation.nodes, node)
     if (node, field) not in simulation.wiring.external:

@@ -184,7 +184,10 @@ def followed(columns: Columns, axes: Mapping[str, AnyAxis]) -> Columns:
         if not ready:
             raise InputError(f"{quoted(left)} follow from each other", place=("vary",))
         for name in ready:
-            value = evaluate(left.pop(name), columns)
+            try:
+                value = evaluate(left.pop(name), columns)
+            except InputError as error:
+                raise InputError(str(error), place=("vary", name, "equals")) from error
             if value.dtype.kind != "f":
                 raise InputError(f"must be a number, got {value[:1]}", place=("vary", name))
             columns[name] = np.array(value)

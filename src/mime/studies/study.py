@@ -15,7 +15,7 @@ from mime.core.problem import InputError, ProblemError
 from mime.running.identity import digest
 from mime.running.trajectory import Trajectory
 from mime.studies.address import addresses
-from mime.studies.experiment import Experiment, Variable, versions
+from mime.studies.experiment import Experiment, Variable
 
 MOST_VARIANTS = 256
 """Graphs of a study; a parameter that is none of the graph's makes one for each of its values."""
@@ -82,7 +82,7 @@ class Study:
         layout = [(v.name, v.shape, str(v.dtype)) for v in self.variables]
         base = self.prints[0] if len(self.experiments) == 1 else self.source
         names = sorted(self.columns), sorted(fixed)
-        return digest(json.dumps([base, layout, names, versions()]))[:16]
+        return digest(json.dumps([base, layout, names, self.experiments[0].versions]))[:16]
 
     def with_columns(self, columns: Mapping[str, np.ndarray]) -> "Study":
         """The same study of other members, for whoever chooses them one by one (an optimiser): in
@@ -161,7 +161,9 @@ class Study:
             except ProblemError as error:
                 words = "; ".join(map(str, error.problems))
                 hint = "Draw between bounds (between = [...]), or add a constraint"
-                raise InputError(f"{words}. {hint}", place=("vary",)) from error
+                named = ".".join(map(str, error.problems[0].place))
+                at = ("vary", named) if named in self.columns else ("vary",)
+                raise InputError(f"{words}. {hint}", place=at) from error
 
     def __repr__(self) -> str:
         words = f"Study {self.title!r}: {self.size:,} members of {self.source}"

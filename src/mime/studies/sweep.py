@@ -1,6 +1,7 @@
 """`sweep`: the members of a study that are not in its store yet, chunk by chunk."""
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
 from mime.studies.build import Base, Described, build_study
-from mime.studies.experiment import Kept, versions
+from mime.studies.experiment import Kept
 from mime.studies.file import read_study, run_command
 from mime.studies.layout import lock, open_store
 from mime.studies.result import StudyResult, about_column, attributes, result_of
@@ -191,7 +192,9 @@ def writing(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
-        words = "chunks that are done are kept; make room, and start again to go on"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        remedy = "make room" if full else "see to that, or choose another folder"
+        words = f"chunks that are done are kept; {remedy}, and start again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error
 
 
@@ -262,6 +265,6 @@ def result_in_memory(
     if study.experiments[0].fields:
         coordinates["time"] = ("time", study.experiments[0].times, {"units": "s"})
     failed = dict(sorted(failed.items()))
-    about = attributes(study.title, study.source, versions(), failed)
+    about = attributes(study.title, study.source, study.experiments[0].versions, failed)
     dataset = xarray.Dataset(variables, coordinates, about)
     return StudyResult(study.title, dataset, study.size, 0, failed, study=study)

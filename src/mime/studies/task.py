@@ -8,14 +8,15 @@ import jax
 import numpy as np
 
 from mime._text import Travels
-from mime.studies.experiment import Experiment, versions
+from mime.studies.experiment import Experiment
 from mime.studies.region import Region
 from mime.studies.store import StudyError
 from mime.studies.study import Chunk, Study
+from mime.studies.versions import comparable
 
 
 class VersionError(Travels, RuntimeError):
-    """A worker that would compute other bits: its packages are of other versions."""
+    """A worker that would compute other bits: other packages, or another processor."""
 
     def __init__(self, worker: str, expected: dict[str, str], found: dict[str, str]):
         self.worker, self.expected, self.found = worker, expected, found
@@ -31,13 +32,17 @@ class Task(NamedTuple):
     lanes: dict[str, np.ndarray]
     addresses: np.ndarray
 
+    @property
+    def done(self) -> "Done":
+        """What there is to tell of it once it is kept."""
+        return Done(self.region.chunk, len(self.addresses))
+
 
 class Done(NamedTuple):
-    """What a worker tells of a chunk."""
+    """A chunk that is kept, and how many members it has."""
 
     chunk: int
     members: int
-    diverged: int
 
 
 Work = tuple[Chunk, Task]
@@ -49,7 +54,7 @@ def run_task(experiment: Experiment, task: Task, threads: int | None = None) -> 
     """Run a chunk and keep it."""
     kept = experiment.run(task.lanes, threads)
     task.region.write(task.columns, task.addresses, kept)
-    return Done(task.region.chunk, len(task.addresses), len(kept.diverged))
+    return task.done
 
 
 _experiments: dict[str, Experiment] = {}
@@ -59,15 +64,15 @@ _MOST = 8
 
 def run_shipped(
     content: bytes, print_: str, task: Task, expected: dict[str, str], threads: int | None = None
-) -> Done:
+) -> None:
     """The same with an experiment that came as bytes; unpacked once in a process."""
-    if (found := versions()) != expected:
+    if (found := comparable(expected)) != expected:
         raise VersionError(_worker_name(), expected, found)
     if print_ not in _experiments:
         while len(_experiments) >= _MOST:
             _experiments.pop(next(iter(_experiments)))
         _experiments[print_] = _unpacked(content, print_)
-    return run_task(_experiments[print_], task, threads)
+    run_task(_experiments[print_], task, threads)
 
 
 def _unpacked(content: bytes, print_: str) -> Experiment:

@@ -16,6 +16,8 @@ import numpy as np
 
 _FREQUENCIES = 1500
 _DECADES = 7.0
+_NOTHING = 1e-6
+"""|L| below which there is no loop: rounding of double eigenvalues leaves 1e-8."""
 UNSTABLE = 1e-9
 """By how much an eigenvalue may be outside of the circle: an integrator is on it, but for
 rounding."""
@@ -47,9 +49,8 @@ class LoopGain:
 
     @property
     def has_gain(self) -> bool:
-        """The loop does anything here: at a limit of its drive it does not."""
-        size = np.abs(self.closed).max(initial=0.0)
-        return bool(np.abs(self.closed - self.opened).max(initial=0.0) > 1e-14 * size)
+        """The loop does anything here: at a limit of its drive it does not, and L is 0."""
+        return bool(np.abs(self.curve[1]).max(initial=0.0) > _NOTHING)
 
     def at(self, angles: np.ndarray) -> np.ndarray:
         """L on the unit circle, (k,) radians a period to (k,)."""

@@ -33,8 +33,8 @@ reaches: one unit is about 2·10⁻¹⁶ of it. `python tools/native_table.py` w
 
 What else differs:
 
-- XLA takes numbers below the smallest normal one (2·10⁻³⁰⁸) for zero, and so do kernels inside
-  `jax.jit`. Runs, batches and direct calls compute with them, as IEEE 754 says.
+- XLA takes numbers below the smallest normal one (2·10⁻³⁰⁸) for zero. Native code computes with
+  them, as IEEE 754 says, inside `jax.jit` too.
 - A constant zero removes what it multiplies: 0·x is 0 for a NaN or an infinite x too, and x + 0
   keeps a negative zero.
 - A count times a step, n·dt, is rounded before anything is taken from it, as in XLA: what begins

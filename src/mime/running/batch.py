@@ -13,12 +13,13 @@ from mime._text import warn_user
 from mime.core.monitor import exceeded, unseen
 from mime.core.program import ConvergenceWarning, Program, stepper
 from mime.core.recorder import Outputs, Selection, recorder
-from mime.core.signals import Signals
+from mime.core.signals import Inputs, Signals, check_finite
 from mime.core.step import SimulationState
 from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.native.members import OverMembers
 from mime.running.divergence import at_risk, locate, poison
+from mime.running.forks import warn_if_forked
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.memory import check_memory
@@ -30,6 +31,7 @@ from mime.running.recording import (
     sample_bytes,
     sample_times,
 )
+from mime.running.room import Room
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants, merged
 
@@ -38,6 +40,31 @@ _BUFFER_BYTES = 2**25
 
 class DivergenceWarning(UserWarning):
     """Members of a batch left the finite numbers; the others are not affected."""
+
+
+def batch_of(
+    program: Program,
+    steps: int,
+    every: int,
+    selection: Selection,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    initial_state: Mapping[str, Mapping[str, Any]] | None = None,
+    inputs: Inputs | None = None,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    watch: bool = False,
+    room: Room | None = None,
+) -> "BatchJob":
+    """A batch to be run, in the program's precision; arguments as those of `run_batch`.
+
+    room    memory of a batch before, whose samples are not needed any longer
+    """
+    variants = Variants(program, steps, parameters, initial_state, inputs, batch_size)
+    check_finite(variants.varied_signals)
+    check_finite(variants.shared_signals)
+    warn_if_forked()
+    return BatchJob(variants, selection, steps, every, threads, watch, room)
 
 
 class BatchJob:
@@ -51,6 +78,7 @@ class BatchJob:
         every: int,
         threads: int | None,
         watch: bool = False,
+        room: Room | None = None,
     ):
         self.variants, self.selection, self.steps, self.every = variants, selection, steps, every
         self.threads, self.size = threads, variants.size
@@ -63,6 +91,7 @@ class BatchJob:
         self.diverged: dict[int, Divergence] = {}
         self.compiled = OverMembers(_chunk, variants.shared)
         self.recorded: list[np.ndarray] = []
+        self.room = Room() if room is None else room
 
     def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all members to the end."""
@@ -129,7 +158,8 @@ class BatchJob:
 
     def _allocate(self, shapes: Any, count: int) -> None:
         leaves, self.treedef = jax.tree.flatten(shapes)
-        self.recorded = [np.empty((self.size, count, *x.shape[1:]), x.dtype) for x in leaves]
+        shapes = [((self.size, count, *x.shape[1:]), np.dtype(x.dtype)) for x in leaves]
+        self.recorded = self.room.arrays(shapes)
 
     def _walk(self, member: int, before: Any, step: int, steps: int) -> Divergence:
         """Walk a chunk again for a member that left the finite numbers in it: where it did."""

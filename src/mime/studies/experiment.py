@@ -13,11 +13,12 @@ import numpy as np
 
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
-from mime.running.batch import DivergenceWarning
+from mime.running.batch import DivergenceWarning, batch_of
 from mime.running.checkpoint import fingerprint
 from mime.running.identity import digest
 from mime.running.precision import precision_of
 from mime.running.recording import labels, sample_bytes, sample_times
+from mime.running.room import Room
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants
@@ -145,27 +146,35 @@ class Experiment:
         count = self.steps // self.keep_every
         return sample_times(0, self.keep_every, count, self.simulation.timestep)
 
-    def run(self, columns: Mapping[str, np.ndarray], threads: int | None = None) -> Kept:
-        """Run some members, a row of the columns each, and keep what is wanted of them."""
+    def run(
+        self,
+        columns: Mapping[str, np.ndarray],
+        threads: int | None = None,
+        room: Room | None = None,
+    ) -> Kept:
+        """Run some members, a row of the columns each, and keep what is wanted of them.
+
+        room    memory for their samples, which some members before have used
+        """
         size = len(next(iter(columns.values()))) if columns else 1
-        given = self.arguments(columns)
-        with warnings.catch_warnings():
+        simulation = self.simulation
+        with warnings.catch_warnings(), precision_of(simulation):
             warnings.simplefilter("ignore", DivergenceWarning)  # members are named in the result
-            batch = self.simulation.run_batch(
-                steps=self.steps,
-                record=self.record,
-                every=self.every,
+            batch = batch_of(
+                simulation,
+                self.steps,
+                self.every,
+                simulation.select(self.record),
                 batch_size=size,
-                progress=False,
                 threads=threads,
-                **given,
-            )
+                room=room,
+                **self.arguments(columns),
+            ).finish(progress=False)
         arrays = figures(self.merits, batch, threads)
         stride = self.keep_every // self.every
         for name in self.fields:
             node, field, _ = split_field(name)
-            samples = batch[node][field][:, stride - 1 :: stride]
-            arrays[name] = np.ascontiguousarray(samples)
+            arrays[name] = batch[node][field][:, stride - 1 :: stride].copy()
             for member in batch.diverged:
                 arrays[name][member] = np.nan
         return Kept(arrays, dict(batch.diverged))

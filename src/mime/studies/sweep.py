@@ -15,6 +15,7 @@ from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
 from mime.running.progress import Progress, check_progress, progress_bar
+from mime.running.room import Room
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
@@ -92,7 +93,8 @@ def runner(client: "distributed.Client | str | None", threads: int | None) -> Ru
         return on_cluster(client, threads)
 
     def here(study: Study, work: Sequence[Work]) -> Iterator[Done]:
-        return (run_task(chunk.experiment, task, threads) for chunk, task in work)
+        room = Room()
+        return (run_task(chunk.experiment, task, threads, room) for chunk, task in work)
 
     return here
 
@@ -230,9 +232,9 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
     parts: dict[str, np.ndarray] = {}
     failed: dict[int, Divergence] = {}
     with progress_bar(study.size, 0, progress, "members") as bar:
-        made = 0
+        made, room = 0, Room()
         for chunk in study.chunks(np.arange(study.size), study.chunk):
-            kept: Kept = chunk.experiment.run(study.lanes(chunk), threads)
+            kept: Kept = chunk.experiment.run(study.lanes(chunk), threads, room)
             for name, values in kept.arrays.items():
                 if name not in parts:
                     parts[name] = np.empty((study.size, *values.shape[1:]), values.dtype)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from mime._text import Travels
+from mime.running.room import Room
 from mime.studies.experiment import Experiment
 from mime.studies.region import Region
 from mime.studies.store import StudyError
@@ -50,9 +51,11 @@ Runner = Callable[[Study, Sequence[Work]], Iterator[Done]]
 """Runs tasks in any order, and tells of each when it is done."""
 
 
-def run_task(experiment: Experiment, task: Task, threads: int | None = None) -> Done:
+def run_task(
+    experiment: Experiment, task: Task, threads: int | None = None, room: Room | None = None
+) -> Done:
     """Run a chunk and keep it."""
-    kept = experiment.run(task.lanes, threads)
+    kept = experiment.run(task.lanes, threads, room)
     task.region.write(task.columns, task.addresses, kept)
     return task.done
 

@@ -1,6 +1,6 @@
-"""From columns of parameters to what is kept of each member, by `run_batch`.
+"""From columns of parameters to what is kept of each member, as `run_batch` makes them.
 
-The time axis lives only here, in the memory of one chunk of members: `figures` makes numbers of it.
+The time axis lives only here, in the memory of a few members: see `parts`.
 """
 
 import dataclasses
@@ -18,7 +18,6 @@ from mime.running.checkpoint import fingerprint
 from mime.running.identity import digest
 from mime.running.precision import precision_of
 from mime.running.recording import labels, sample_bytes, sample_times
-from mime.running.room import Room
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants
@@ -26,7 +25,7 @@ from mime.scenarios.fields import split_field
 from mime.scenarios.merits import Comparison, Merit
 from mime.scenarios.waveforms import Waveform
 from mime.studies import waves
-from mime.studies.figures import figures
+from mime.studies.parts import Reduction, in_parts
 from mime.studies.versions import versions
 
 _CHUNK_BYTES = 2**27
@@ -146,38 +145,25 @@ class Experiment:
         count = self.steps // self.keep_every
         return sample_times(0, self.keep_every, count, self.simulation.timestep)
 
-    def run(
-        self,
-        columns: Mapping[str, np.ndarray],
-        threads: int | None = None,
-        room: Room | None = None,
-    ) -> Kept:
-        """Run some members, a row of the columns each, and keep what is wanted of them.
-
-        room    memory for their samples, which some members before have used
-        """
-        size = len(next(iter(columns.values()))) if columns else 1
+    def run(self, columns: Mapping[str, np.ndarray], threads: int | None = None) -> Kept:
+        """Run some members, a row of the columns each, and keep what is wanted of them."""
         simulation = self.simulation
         with warnings.catch_warnings(), precision_of(simulation):
             warnings.simplefilter("ignore", DivergenceWarning)  # members are named in the result
-            batch = batch_of(
+            job = batch_of(
                 simulation,
                 self.steps,
                 self.every,
                 simulation.select(self.record),
-                batch_size=size,
+                batch_size=len(next(iter(columns.values()))) if columns else 1,
                 threads=threads,
-                room=room,
                 **self.arguments(columns),
-            ).finish(progress=False)
-        arrays = figures(self.merits, batch, threads)
-        stride = self.keep_every // self.every
-        for name in self.fields:
-            node, field, _ = split_field(name)
-            arrays[name] = batch[node][field][:, stride - 1 :: stride].copy()
-            for member in batch.diverged:
-                arrays[name][member] = np.nan
-        return Kept(arrays, dict(batch.diverged))
+            )
+            kept = Reduction(self.merits, self.fields, self.keep_every // self.every, job)
+            diverged = in_parts(job, kept.take)
+        for values in kept.arrays.values():
+            values[list(diverged)] = np.nan
+        return Kept(kept.arrays, diverged)
 
     def run_one(self, columns: Mapping[str, np.ndarray]) -> Trajectory:
         """One member, a row of the columns, with all that a run records by default."""

@@ -15,7 +15,6 @@ from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
 from mime.running.progress import Progress, check_progress, progress_bar
-from mime.running.room import Room
 from mime.running.simulation import Simulation
 from mime.running.trajectory import Divergence
 from mime.scenarios.scenario import Scenario, load_scenario
@@ -93,8 +92,7 @@ def runner(client: "distributed.Client | str | None", threads: int | None) -> Ru
         return on_cluster(client, threads)
 
     def here(study: Study, work: Sequence[Work]) -> Iterator[Done]:
-        room = Room()
-        return (run_task(chunk.experiment, task, threads, room) for chunk, task in work)
+        return (run_task(chunk.experiment, task, threads) for chunk, task in work)
 
     return here
 
@@ -194,7 +192,7 @@ def writing(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "make room" if full else "see to that, or choose another folder"
         words = f"chunks that are done are kept; {remedy}, and start again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error
@@ -232,9 +230,9 @@ def _in_memory(study: Study, progress: Progress, threads: int | None) -> StudyRe
     parts: dict[str, np.ndarray] = {}
     failed: dict[int, Divergence] = {}
     with progress_bar(study.size, 0, progress, "members") as bar:
-        made, room = 0, Room()
+        made = 0
         for chunk in study.chunks(np.arange(study.size), study.chunk):
-            kept: Kept = chunk.experiment.run(study.lanes(chunk), threads, room)
+            kept: Kept = chunk.experiment.run(study.lanes(chunk), threads)
             for name, values in kept.arrays.items():
                 if name not in parts:
                     parts[name] = np.empty((study.size, *values.shape[1:]), values.dtype)

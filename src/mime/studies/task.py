@@ -8,7 +8,6 @@ import jax
 import numpy as np
 
 from mime._text import Travels
-from mime.running.room import Room
 from mime.studies.experiment import Experiment
 from mime.studies.region import Region
 from mime.studies.store import StudyError
@@ -51,11 +50,9 @@ Runner = Callable[[Study, Sequence[Work]], Iterator[Done]]
 """Runs tasks in any order, and tells of each when it is done."""
 
 
-def run_task(
-    experiment: Experiment, task: Task, threads: int | None = None, room: Room | None = None
-) -> Done:
+def run_task(experiment: Experiment, task: Task, threads: int | None = None) -> Done:
     """Run a chunk and keep it."""
-    kept = experiment.run(task.lanes, threads, room)
+    kept = experiment.run(task.lanes, threads)
     task.region.write(task.columns, task.addresses, kept)
     return task.done
 

@@ -46,6 +46,9 @@ jaxtyping.jaxtyped = where_shapes_are_named  # what the hook writes above each f
 jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
+if not FULL:  # XLA's older emitter of loops takes a tenth off all tests; `make soak` has the users'
+    older = "--xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {older}".strip()
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_include_full_tracebacks_in_locations", False)  # programs are lowered sooner
@@ -65,7 +68,7 @@ OPTIMISED = {
     },
     "XLA": {"xla", "documentation", "verification", "test_scenarios.py"},
 }
-"""Here machine code is compiled as it is for users, and everywhere in `make soak`. Elsewhere it is
+"""Here machine code is optimised as it is for users, and everywhere in `make soak`. Elsewhere it is
 there sooner: `mime.native`'s has the same bits (an arm's in tests/native/test_machine.py, those of
 each operation in test_primitives.py), and XLA's is the same program, operation by
 operation. This takes a third off a test's time."""
@@ -90,6 +93,12 @@ def pytest_collection_finish():
     """What is loaded by now stays: the collector need not look at it again."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish():
+    """Nothing is collected at the end: it takes seconds, and workers are interrupted in it."""
+    gc.freeze()
+    gc.disable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -42,15 +42,15 @@ SHOWN = {
         rotor speed at the end 230.7630 rad/s, in closed form 230.7692 rad/s
         """,
     "helical_drive": """
-        step lost at 15.5 Hz; of the mean field 13.9 Hz
-        sine of the lag at 8 Hz 0.590; f / f_so = 0.575
-        swims 4.109 mm/s; 8 turns are 4.156 mm
-        the swimmer costs 10.258 µA; torque over kt, less back-EMF 10.258 µA
-        field's axis tilted by 7.16°, within 0.13° of what is told
-        way per volt 4.05050e-04 m, by central differences 4.05050e-04 m
-        way per metre of standoff -1.69778e-03 m, by central differences -1.69778e-03 m
+        step lost at 17.6 Hz; of the mean field 16.1 Hz
+        sine of the lag at 8 Hz 0.518; f / f_so = 0.496
+        swims 5.000 mm/s; 8 turns are 5.050 mm
+        the swimmer costs 9.007 µA; torque over kt, less back-EMF 9.006 µA
+        field's axis tilted by 5.87°, within 0.11° of what is told
+        way per volt 4.78376e-04 m, by central differences 4.78376e-04 m
+        way per metre of standoff -1.74774e-03 m, by central differences -1.74774e-03 m
         way per metre of pitch 1.89727e-01 m, by central differences 1.89727e-01 m
-        fastest: 2.251 V, 6.89 Hz, 150 mm away: 3.43 mm/s, 60.0° behind at most
+        fastest: 2.588 V, 7.92 Hz, 150 mm away: 5.10 mm/s, 60.0° behind at most
         """,
     "mouse": """
         ...

@@ -19,7 +19,7 @@ PAGES = [
 ]
 
 
-LONG = {"own_robot", "differentiate", "identify", "identify_arm", "tune", "optimise"}
+LONG = {"own_robot", "differentiate", "identify", "identify_arm", "tune", "optimise", "microrobot"}
 """Arms that are compiled several times, their derivatives, fits and searches, which tests/fitting,
 tests/tuning and tests/studies have smaller: `make soak` runs these pages."""
 

@@ -177,7 +177,9 @@ def test_all_kinds_of_unknowns_are_found_in_one_fit(log):
 @pytest.mark.slow
 @pytest.mark.soak("the search alone, which the fits above and below go through, from ten starts")
 def test_every_start_up_to_15_percent_off_ends_in_the_minimum(log):
-    """Without parts of the log first, five of ten such descents end elsewhere."""
+    """Without parts of the log first, five of ten end elsewhere where bodies are off by mass and
+    centre alone; with Marquardt's own scale, two of ten where every number is off.
+    """
     file, table = log
     with jax.enable_x64(True):
         simulation, costs = drive(file, 1.0), []
@@ -192,10 +194,8 @@ def test_every_start_up_to_15_percent_off_ends_in_the_minimum(log):
             found = coordinates(simulation, unknowns, [one])
             model = Model(simulation, (one,), found, first_fineness(simulation, [one]))
             prior, noise = prior_of(model), first_noise(model)
-            # Of motors, springs, masses and centres: with all of a rod's inertia off, too, one of
-            # ten ends where the body is flat, at 1.1 times the least.
-            is_off = [c.kind == "parameter" or c.name.endswith((" m", " cx")) for c in found]
-            off = np.where(is_off, random.uniform(-0.15, 0.15, len(found)), 0.0)
+            # Every number: constants, springs, delays (in rows), all ten of each body.
+            off = random.uniform(-0.15, 0.15, len(found))
 
             def descended(z, model=model, noise=noise, prior=prior):
                 z, _ = approached(model, z, noise, prior, lambda done: None)
@@ -206,8 +206,8 @@ def test_every_start_up_to_15_percent_off_ends_in_the_minimum(log):
 
             costs.append([descended(start[None]) for start in (prior.centre, prior.centre + off)])
     least, ends = np.transpose(costs)
-    # Where it ends elsewhere, that is at 100 times the least; anchors cost less than one.
-    np.testing.assert_allclose(ends, least, rtol=0.02)
+    # Where it ends elsewhere, that is at 1.01 to 100 times the least; anchors cost less than one.
+    np.testing.assert_allclose(ends, least, rtol=3e-3)
 
 
 @pytest.mark.slow

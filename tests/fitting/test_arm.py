@@ -198,7 +198,9 @@ def test_a_log_or_an_arm_that_does_not_go_is_told(simulation):
     missing = {k: v for k, v in columns(3).items() if k != "q1"}
     with pytest.raises(mime.InputError, match="the angles of 'elbow' are not there"):
         mime.fit(simulation, log, missing, UNKNOWNS, by="inverse_dynamics", progress=False)
-    with pytest.raises(mime.LogError, match=r"'tau0' is 0\.00\d+ times what the model gives"):
+    with pytest.raises(
+        mime.LogError, match=r":\d+: column 'tau0' is .* 0\.00\d+ times what the model"
+    ):
         fitted(simulation, log, unit="mN·m")
     with pytest.raises(ValueError, match="'simulation' or 'inverse_dynamics'"):
         mime.fit(simulation, log, columns(3), UNKNOWNS, by="magic", progress=False)

@@ -8,6 +8,7 @@ import mime
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_matrices, sampled
 from mime.cli import main
 from mime.fitting.design import basis
+from mime.fitting.rank import rank_of
 from sizes import sized
 
 pytestmark = pytest.mark.slow
@@ -168,7 +169,19 @@ def test_a_file_and_the_command(planned, tmp_path, capsys, monkeypatch):
     limits = 'limits = {"motor.current'
     for bad, words in (
         (FILE.replace('"spline"', '"splin"'), "bad.toml:11: design.shape: must be one of"),
-        (FILE.replace(limits, 'limits = {"motor.curent'), "'motor' has no field 'curent'"),
+        (
+            FILE.replace(limits, 'limits = {"motor.curent'),
+            "bad.toml:10: design.limits.\"motor.curent\": 'motor' has no field 'curent'",
+        ),
+        (
+            FILE.replace('inputs = {"motor.commanded_voltage', 'inputs = {"motor.volts'),
+            "bad.toml:8: design.inputs.\"motor.volts\": 'motor' has no field 'volts'",
+        ),
+        (
+            FILE.replace("period = 1e-3", "period = 1.0"),
+            "bad.toml:6: design.duration: 0.05 s in rows of 1 s are 0 rows; an experiment has 20",
+        ),
+        (FILE + 'fit = "none.json"\n', "bad.toml:14: design.fit: no such file"),
         (FILE.replace("[design]", "[desing]"), "unknown key"),
         (FILE + 'arm = "motor"\n', "'inputs', 'sensors', 'limits' cannot stand beside `arm`"),
     ):
@@ -201,3 +214,17 @@ def test_what_no_input_can_tell_is_refused():
     with pytest.raises(mime.InputError, match="is no external input"):
         mime.design(bench(1.0), {SPEED: 6.0}, {CURRENT: 0.5}, UNKNOWNS, duration=0.1, period=PERIOD)
     assert jax.config.jax_enable_x64
+
+
+def test_the_log_det_is_that_of_the_information_however_little_there_is():
+    """It was infinite where a direction is known worse than within a factor of two."""
+    random = np.random.default_rng(0)
+    J = random.normal(size=(50, 4)) @ random.normal(size=(4, 4))
+    none, known = np.zeros(4, bool), np.array([True, True, False, True])
+    inverse = np.linalg.inv(J.T @ J)[np.ix_(known, known)]
+    for size in (1e3, 1.0, 1e-9):
+        rank = rank_of(size * J, np.ones(4, bool), none, 1.96)
+        expected = -np.linalg.slogdet(inverse)[1] + 2 * 3 * np.log(size)
+        assert rank.log_det(known) == pytest.approx(expected, rel=1e-9)
+    J[:, 0] = J[:, 1]
+    assert rank_of(J, np.ones(4, bool), none, 1.96).log_det(known) == -np.inf

@@ -176,7 +176,7 @@ def test_what_cannot_be_moved_is_refused(tree):
     refused("noise must be a number > 0", noise=0.0)
     refused("velocity_limits must be a number > 0, or 3", velocity_limits=[1.0, 2.0])
     refused("position_limits must be", position_limits=[[1.0, 0.0]] * 3)
-    refused("rows must be", duration=0.5)
+    refused("0.5 s in rows of .* are .* rows; an experiment has 20 to", duration=0.5)
 
 
 FILE = """

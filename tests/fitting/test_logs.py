@@ -14,7 +14,8 @@ SIMULATION = bench()
 
 def written(path, table, mark=","):
     rows = zip(*table.values(), strict=True)
-    lines = [mark.join(table), *(mark.join("" if v is None else f"{v!r}" for v in r) for r in rows)]
+    cells = ([v if isinstance(v, str) else "" if v is None else f"{v!r}" for v in r] for r in rows)
+    lines = [mark.join(table), *map(mark.join, cells)]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
@@ -113,6 +114,8 @@ def scaled(column, factor):
 
 BAD = {
     "a number that is none": (cell(5, "speed", "x"), r"log.csv:7: column 'speed' must be a number"),
+    "a decimal comma": (cell(5, "speed", "0,25"), r"log.csv:7: .*got '0,25'; write a point for"),
+    "a time that is none": (cell(5, "time", float("nan")), r"log.csv:7: .*'time' must be.*nan$"),
     "nan": (cell(5, "speed", float("nan")), r"log.csv:7: column 'speed' must be finite.*empty"),
     "an input that is missing": (cell(8, "volts", None), r"log.csv:10: column 'volts' must have"),
     "time repeats": (cell(6, "time", 0.005), r"log.csv:8: column 'time' must increase.*repeats"),
@@ -130,7 +133,7 @@ def test_a_bad_log_is_refused_with_file_row_and_column(tmp_path, name):
     change, expected = BAD[name]
     table = plain()
     change(table)
-    path = written(tmp_path / "log.csv", table)
+    path = written(tmp_path / "log.csv", table, ";" if "comma" in name else ",")
     with pytest.raises(mime.LogError, match=expected):
         experiment(SIMULATION, Log(path), COLUMNS)
 

@@ -20,6 +20,7 @@ from fitting.motors import (
     sampled,
     sticking_motor_log,
 )
+from sizes import sized
 
 TRUTH = dict(zip(UNKNOWNS, TRUE.values(), strict=True))
 SPEED = {name: field for name, field in COLUMNS.items() if name != "current"}
@@ -53,6 +54,19 @@ def test_volts_speed_and_current_tell_all_five(full):
     assert full.noise["motor.current"][0] == pytest.approx(0.05, rel=0.08)
     assert full.step_error < 1e-9  # the exact integrator
     assert full.starts == (8, 8)
+
+
+def test_a_fit_that_is_interrupted_ends_with_its_best_start_and_says_so(simulation, full):
+    def stop(done, of):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    fit = mime.fit(simulation, motor_log(), COLUMNS, UNKNOWNS, progress=stop)
+    assert not fit.is_complete
+    assert fit.simulations < full.simulations
+    for name in UNKNOWNS:
+        assert fit[name].value == pytest.approx(full[name].value, rel=1e-6)
+    assert "interrupted: the best of the starts until then, brought to its minimum" in str(fit)
 
 
 def test_the_minimum_and_the_intervals_are_those_of_scipy_on_another_motor(full):
@@ -175,3 +189,16 @@ def test_a_model_without_the_friction_of_the_log_is_refused_with_the_reason(simu
         _ = fit.simulation
     with pytest.raises(mime.FitError, match="does not explain"):
         _ = fit.parameters
+
+
+def test_with_dry_friction_in_the_model_the_same_log_tells_how_much():
+    """What the refusal above asks for; the log's own steps are explicit, of 10 microseconds."""
+    model = bench(1.3, integrator="semi_implicit", friction=mime.Coulomb(0.03))
+    columns = {name: mime.Channel(field, delay=0) for name, field in COLUMNS.items()}
+    truth = {**TRUTH, "motor.friction.torque_n_m": 0.02}
+    log = sticking_motor_log(rows=sized(1001, small=301))
+    fit = mime.fit(model, log, columns, list(truth), starts=1, progress=False)
+    assert fit.is_explained
+    assert fit.rank == 6
+    assert max(deviations(fit, truth).values()) < 1.6
+    assert fit["motor.friction.torque_n_m"].high / fit["motor.friction.torque_n_m"].low < 1.08

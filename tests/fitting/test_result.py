@@ -1,6 +1,7 @@
 """Several logs, starts that are not known, sensors with offsets; and what a fit gives to people."""
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -141,8 +142,18 @@ def test_a_bound_that_is_reached_is_told():
 def test_a_log_ten_times_too_large_is_refused_by_its_column():
     log = motor_log(rows=301)
     log["speed"] = log["speed"] * 30 / np.pi  # rpm, and nobody said so
-    with pytest.raises(mime.LogError, match=r"column 'speed' is 9\.55 times .*than rad/s\?"):
+    told = r":(\d+): column 'speed' is (-?\d+) rad/s here, .* is 9\.55 times .*than rad/s\?"
+    with pytest.raises(mime.LogError, match=told) as refused:
         mime.fit(bench(1.0), log, COLUMNS, UNKNOWNS, progress=False)
+    assert abs(log["speed"][refused.value.row]) == np.abs(log["speed"]).max()
+
+
+def test_a_log_of_the_other_sign_is_refused_and_told():
+    log = motor_log(rows=301)
+    log["speed"] = -log["speed"]
+    fit = mime.fit(bench(1.0), log, COLUMNS, UNKNOWNS, starts=1, progress=False)
+    assert not fit.is_explained
+    assert re.search(r"goes against the model \(correlation -1.*column 'speed', or of", str(fit))
 
 
 def test_rows_that_jitter_and_a_step_of_first_order_do_not_move_the_values():

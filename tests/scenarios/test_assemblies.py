@@ -219,7 +219,7 @@ def test_a_mistake_is_told_with_line_key_got_and_expected(write, replace, expect
     [
         ("mouse.maze.rows=2", "--set mouse.maze.rows=2: assemblies.mouse.maze.rows: must be >= 3"),
         ("mouse.maze=x.num", "--set mouse.maze=x.num: assemblies.mouse.maze: no such file: x.num"),
-        ("mose.mass_kg=1", "--set mose.mass_kg=1: must be NODE.PARAMETER=VALUE or simulation.KEY"),
+        ("mose.mass_kg=1", "--set mose.mass_kg=1: must be NODE.PARAMETER=VALUE, simulation.KEY"),
         ("brain.tick=1", "--set brain.tick=1: must be NODE.PARAMETER=VALUE"),
     ],
 )

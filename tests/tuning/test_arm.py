@@ -1,11 +1,14 @@
 """The PD of an arm with gravity compensation, over payloads; and plants as a fit knows them."""
 
+import jax
 import numpy as np
 import pytest
 
 import mime
 from fitting.motors import COLUMNS, UNKNOWNS, bench, motor_log
+from mime.tuning.bench import Bench, Run
 from mime.tuning.plants import plants
+from mime.tuning.problem import question
 
 DT, GOAL = 2e-3, np.array([0.6, -0.4, 0.3])
 PAYLOAD, TORQUES = "arm.link[link_3].mass_kg", "pd.joint_torques"
@@ -95,3 +98,23 @@ def test_plants_of_a_fit_are_drawn_from_its_covariance():
     )  # fmt: skip
     assert set(tuned.plants) == set(UNKNOWNS)
     assert tuned.figures[0].after.mean() < tuned.figures[0].before.mean()
+
+
+@pytest.mark.soak("test_margin_limits has the same of one joint: three cost eleven seconds")
+def test_slopes_of_margins_go_through_all_loops_and_the_working_point(arm):
+    """Of a joint's margins by every gain, of the others too: against differences, in one batch."""
+    with jax.enable_x64(True):
+        goal = mime.Goal("rms_error", "arm.joint_angles", "pd.desired_joint_angles")
+        run = Run(arm, 0.02, INPUTS)
+        said = {"phase_deg": 60.0, "sensitivity": 1.5}
+        random = np.random.default_rng(0)
+        bench = Bench(run, ["pd.kp", "pd.kd"], [goal], {}, said, {PAYLOAD: 0.3}, 2, random)
+        slopes, count = question(bench, 1.0)
+        assert count == 2 * 3 * 2  # plants, joints, margins
+        z, step = bench.gains.start, 1e-5
+        z = z + np.repeat([0.0, 2.0], 3)  # lightly damped ones would keep any margin
+        points = np.vstack([z, *(z + s * step * row for row in np.eye(6) for s in (1, -1))])
+        ones = np.ones(len(points))
+        value, slope, _, excess = slopes(points, np.zeros((len(points), count)), ones)
+        assert np.any(excess[0] > 0)
+        np.testing.assert_allclose(slope[0], (value[1::2] - value[2::2]) / (2 * step), rtol=1e-5)

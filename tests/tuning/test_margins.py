@@ -7,7 +7,8 @@ import pytest
 import control
 import mime
 from mime.tuning.gains import Gains
-from mime.tuning.margins import external_at, loops_of, margin_of, scaled, step_matrix
+from mime.tuning.loops import external_at, loops_of, scaled, step_matrix
+from mime.tuning.margins import margin_of
 
 DT = 1e-3
 J, B, KP, KI = 1e-4, 3e-4, 0.05, 6.0
@@ -47,6 +48,9 @@ def test_the_pi_of_a_motor():
     assert found.phase_deg == pytest.approx(phase, rel=1e-9)
     assert found.crossover_hz == pytest.approx(crossover / (2 * np.pi), rel=1e-9)
     assert found.delay_s == pytest.approx(np.radians(phase) / crossover, rel=1e-9)
+    # At Nyquist's frequency the loop is nearest to -1, too; python-control's grid ends before it.
+    at_nyquist = abs(1 + open_loop(-1.0 + 0j))
+    assert 1 / found.sensitivity == pytest.approx(at_nyquist, rel=1e-9)
     # At Nyquist's frequency, where python-control looks for no margin, the poles say it.
     g = 10 ** (found.gain_db / 20)
     poles = control.feedback(g * open_loop, 1).poles()
@@ -84,11 +88,16 @@ def test_the_pd_of_a_joint_with_its_delay(tmp_path):
     A = np.array([[1 - dt * k * weight, dt, dt * k], [-k * weight, 1.0, k], [0.0, 0.0, 0.0]])
     open_loop = control.ss(A, [[0.0], [0.0], [1.0]], [[kp, kd, 0.0]], [[0.0]], dt)
     # All of them: the pendulum's own resonance, undamped, is an infinite gain and no margin.
-    gains, phases, _, _, crossovers, _ = control.stability_margins(open_loop, returnall=True)
+    gains, phases, distances, _, crossovers, _ = control.stability_margins(
+        open_loop, returnall=True
+    )
     phase, crossover = phases[np.argmin(np.abs(phases))], crossovers[np.argmin(np.abs(phases))]
     assert found.gain_db == pytest.approx(20 * np.log10(min(gains[gains > 1])), rel=1e-6)
     assert found.phase_deg == pytest.approx(phase, rel=1e-6)
     assert found.crossover_hz == pytest.approx(crossover / (2 * np.pi), rel=1e-6)
+    assert 1 / found.sensitivity == pytest.approx(min(distances), rel=1e-6)
+    delays = np.radians(phases % 360) / crossovers  # by the slower crossing less is borne
+    assert found.delay_s == pytest.approx(min(delays), rel=1e-6)
 
 
 def test_an_unstable_loop_is_told_and_has_no_margins(tmp_path):
@@ -116,3 +125,31 @@ def test_the_margin_of_factors_is_where_the_radius_is_one():
     found = margin_of(matrix, DT)
     assert found.gain_db == pytest.approx(20 * np.log10(4.0), abs=1e-6)
     assert np.isinf(found.gain_down_db)
+
+
+def test_a_narrow_resonance_is_not_passed_by():
+    """2 mHz wide at 37.3 Hz: between all frequencies of a grid, python-control's too."""
+    s, w = control.tf("s"), 2 * np.pi * 37.3
+    plant = control.ss(control.c2d(1e-4 * w**2 / (s**2 + 2e-5 * w * s + w**2) + 5 / (s + 40), DT))
+    found = margin_of(lambda g: plant.A - g * plant.B @ plant.C, DT)
+    fine = 37.3 + np.linspace(-0.02, 0.02, 40_001)
+    L = plant(np.exp(2j * np.pi * fine * DT))
+    assert found.sensitivity == pytest.approx(np.max(1 / np.abs(1 + L)), rel=1e-5)
+    crossed = np.argmin(np.abs(fine - found.crossover_hz))
+    assert abs(L[crossed]) == pytest.approx(1.0, abs=1e-2)
+    assert found.phase_deg == pytest.approx(abs(np.degrees(np.angle(-L[crossed]))), abs=0.1)
+
+
+def test_gains_on_two_signals_have_a_gain_margin_only():
+    """det(z - A(g)) is of second order in g: two loops of one factor, each stable below 4."""
+    found = margin_of(lambda g: np.diag([0.25 * g, 0.2 * g]), DT)
+    assert found.gain_db == pytest.approx(20 * np.log10(4.0), abs=1e-6)
+    assert np.isnan(found.phase_deg)
+    assert np.isnan(found.sensitivity)
+
+
+def test_a_loop_that_does_nothing_has_no_margins():
+    """As at a limit of its drive: not infinite ones, which would be praise for nothing."""
+    found = margin_of(lambda g: np.diag([0.5, 0.2]), DT)
+    assert found.is_stable
+    assert np.isnan(found.gain_db)

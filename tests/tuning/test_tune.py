@@ -202,6 +202,16 @@ def test_the_command_writes_gains_and_a_report(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["tune", str(tmp_path / "bad.toml")])
     assert "the scenario has no figure 'eror'" in capsys.readouterr().err
+    for wrong, told in (
+        (MORE.replace('"rms"', '"rmss"'), "bad.toml:12: goals[1].kind: no kind 'rmss'"),
+        (MORE.replace("motor_torque", "torque"), "bad.toml:13: goals[1].field: rms of motor.torqu"),
+        ('[limits]\n"motor.torque" = 0.1\n', 'bad.toml:11: limits."motor.torque": largest of'),
+        ('[plants]\n"motor.inertia_kg_m2" = [2.0, 1.0]\n', "bad.toml:11: plants"),
+    ):
+        (tmp_path / "bad.toml").write_text(FILE + wrong)
+        with pytest.raises(SystemExit):
+            main(["tune", str(tmp_path / "bad.toml")])
+        assert told in " ".join(capsys.readouterr().err.split()), wrong
     (tmp_path / "bad.toml").write_text(FILE.replace("weight = 1.0", "") + MORE)
     with pytest.raises(SystemExit):
         main(["tune", str(tmp_path / "bad.toml")])

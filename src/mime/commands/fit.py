@@ -33,4 +33,4 @@ def fit(
         return FAILED
     if not quiet:
         print(words)
-    return OK
+    return OK if found.is_complete else FAILED

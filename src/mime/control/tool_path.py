@@ -185,10 +185,14 @@ def tool_path(
             points.append(_solve_segment(segment, q, solve))
             q = points[-1][-1, 3:]
     return ToolPath(
-        jnp.asarray(np.stack(points)),
-        jnp.asarray(np.stack([second_derivatives(segment) for segment in points])),
-        jnp.asarray([segment.length_m for segment in segments]),
-        jnp.asarray(orientation),
+        *jax.device_put(
+            (
+                np.stack(points),
+                np.stack([second_derivatives(segment) for segment in points]),
+                np.array([segment.length_m for segment in segments]),
+                orientation,
+            )
+        )
     )
 
 

@@ -46,11 +46,14 @@ def real(
     unit: str = "",
     above: float | int | None = None,
     least: float | int | None = None,
+    below: float | int | None = None,
 ) -> float:
     """A finite number within bounds, as a float."""
     bounds = [f"> {above:g}"] if above is not None else []
     bounds += [f">= {least:g}"] if least is not None else []
-    expected = " ".join(["a finite number", *bounds, unit]).strip()
+    bounds += [f"< {below:g}"] if below is not None else []
+    words = ["a finite number", " and ".join(bounds), unit]
+    expected = " ".join(word for word in words if word)
     try:
         if isinstance(value, bool) or np.asarray(value).dtype.kind not in "iuf":
             raise TypeError
@@ -58,7 +61,7 @@ def real(
     except Exception:  # as in `whole`
         raise wrong(name, expected, value) from None
     low = (above is not None and number <= above) or (least is not None and number < least)
-    if not math.isfinite(number) or low:
+    if not math.isfinite(number) or low or (below is not None and number >= below):
         raise wrong(name, expected, value)
     return number
 

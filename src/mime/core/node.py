@@ -16,7 +16,7 @@ from mime._text import brief, nearest, quoted, warn_user
 from mime.core.address import replace_value
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
-from mime.core.parameters import Parameterised, with_fields
+from mime.core.parameters import Parameterised, as_numpy, with_fields
 from mime.core.printing import node_text
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import Input, NodeMeta, Output, missing_functions
@@ -130,6 +130,13 @@ class Node(Parameterised):
         simple ones first: what a log can tell where it does not tell the parameters one by one.
         """
         return {}
+
+    def built_from(self) -> frozenset[str]:
+        """Addresses of parameters that something was computed from when the node was built.
+
+        They vary by a node that is built for each value: in no batch, and by no gradient.
+        """
+        return frozenset()
 
     def value_warnings(self) -> Iterator[Warning]:
         """What a user should know of values that are allowed; override it. Skip traced values."""
@@ -245,9 +252,10 @@ class Node(Parameterised):
                 setattr(cls, method, _CompiledMethod(cls.__dict__[method]))
 
     def __check_init__(self) -> None:
-        if found := list(self.problems()):
+        seen = as_numpy(self)
+        if found := list(seen.problems()):
             raise ParameterError(self.label, found)
-        for warning in self.value_warnings():
+        for warning in seen.value_warnings():
             warn_user(warning)
 
 

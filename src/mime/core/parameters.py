@@ -98,7 +98,7 @@ class Effect(Parameterised):
     """
 
     def __check_init__(self) -> None:
-        if found := list(self.problems()):
+        if found := list(as_numpy(self).problems()):
             raise ParameterError(self.label, found)
 
 
@@ -108,6 +108,16 @@ def with_fields(value: AnyValue, **changed: Any) -> AnyValue:
     for name, old in vars(value).items():
         object.__setattr__(same, name, changed.get(name, old))
     return same
+
+
+def as_numpy(value: AnyValue) -> AnyValue:
+    """The same value to be looked at: NumPy arrays wherever no leaf is traced.
+
+    What checks compute is then no work for XLA, which would compile each of their operations.
+    """
+    return jax.tree.map(
+        lambda x: np.asarray(x) if isinstance(x, jax.Array) and known(x) else x, value
+    )
 
 
 def known(*values: Any) -> bool:

@@ -93,10 +93,18 @@ def _to_variable(value: Any) -> Any:
     """A number or sequence as a JAX array; what is not numeric stays, to be refused by name."""
     if value is None or isinstance(value, str):
         return value
+    dtype = jnp.result_type(float)
     try:
-        return jnp.asarray(value, dtype=jnp.result_type(float))
+        if all(map(_is_plain, jax.tree.leaves(value, is_leaf=lambda x: x is None))):
+            return jax.device_put(np.asarray(value, dtype))  # XLA compiles nothing for that
+        return jnp.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError):
         return value
+
+
+def _is_plain(value: Any) -> bool:
+    is_array = isinstance(value, np.ndarray | np.generic)
+    return value.dtype.kind in "biuf" if is_array else isinstance(value, int | float)
 
 
 def _to_constant(value: Any) -> Any:

@@ -13,6 +13,7 @@ from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
+from mime.fitting.experiment import refuse_other_unit
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -22,7 +23,7 @@ from mime.fitting.inverse_dynamics import (
     settled_motion,
     solve,
 )
-from mime.fitting.log import Log, LogError
+from mime.fitting.log import Log
 from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, kept, told
@@ -35,8 +36,6 @@ from mime.fitting.unknown import Coordinate
 from mime.running.progress import Progress, progress_bar
 from mime.running.simulation import Simulation
 
-_FAR = 7.0
-"""Torques so many times larger, or smaller, than the model's are in another unit."""
 _ROUNDS = 25
 _PROJECTION = 500
 _ENOUGH = 1e-3
@@ -260,12 +259,5 @@ def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
         for sensor, part in zip(run.experiment.sensors, rows, strict=True):
             size = float(np.sqrt(np.mean(np.square(sensor.measured + part.left))))
             ratio = float(np.sqrt(np.mean(sensor.measured**2))) / size if size > 0 else 1.0
-            if sensor.field not in gained and not 1 / _FAR < ratio < _FAR:
-                unit = sensor.place.channel.unit or sensor.place.spec.unit
-                raise LogError(
-                    run.experiment.file,
-                    f"is {ratio:.3g} times what the model gives for {sensor.field} at the start "
-                    f"values: another unit than {unit}? "
-                    "Else give start values that are nearer, or Channel(..., gain=True)",
-                    column=sensor.column,
-                )
+            if sensor.field not in gained:
+                refuse_other_unit(run.experiment, sensor, ratio)

@@ -21,6 +21,7 @@ from mime._text import quoted
 from mime.core.arguments import instance, mapping, real, whole, wrong
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
+from mime.fitting.log import count_rows
 from mime.fitting.model import in_double
 from mime.fitting.plan import Outlook, Plan
 from mime.fitting.unknown import Unknown
@@ -131,7 +132,7 @@ def design(
     """
     instance("simulation", simulation, Simulation)
     period_s = real("period", period, "s", above=0)
-    rows = whole("rows", round(real("duration", duration, "s", above=0) / period_s), 20, 1_000_000)
+    rows = count_rows(real("duration", duration, "s", above=0), period_s)
     most = whole("harmonics", harmonics, 1, rows // 4)
     count, random = whole("starts", starts, 1, 1000), np.random.default_rng(whole("seed", seed))
     driven = _positive("inputs", inputs)

@@ -101,7 +101,9 @@ class DesignFile:
             try:
                 simulation = Fit.load(file, simulation).simulation
             except (OSError, FitError) as error:
-                raise InputError(f"{error}", place=("fit",), label="fit:") from None
+                is_missing = isinstance(error, FileNotFoundError)
+                words = f"no such file: {file}" if is_missing else f"{error}"
+                raise InputError(words, place=("fit",), label="fit:") from None
         return design(
             simulation,
             found.inputs,

@@ -25,6 +25,8 @@ _JITTER = 1e-3
 """Rows nearer to a whole number of periods than this are there: what printed times leave."""
 _LONGEST_GAP = 10.0
 """Periods over which the last input is taken to hold."""
+_FAR = 7.0
+"""A log so many times larger, or smaller, than the model with its start values is another unit."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,3 +213,20 @@ def _start(program: Program, name: str, value: Any) -> Start:
         )
     given = value if isinstance(value, Unknown) else float(value)
     return Start(node, field, index or (), spec[field].unit, given)
+
+
+def refuse_other_unit(experiment: Experiment, sensor: Sensor, times_the_model: float) -> None:
+    """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
+    if 1.0 / _FAR < times_the_model < _FAR:
+        return
+    unit = sensor.place.channel.unit or sensor.place.spec.unit
+    largest = int(np.argmax(np.abs(sensor.measured)))
+    raise LogError(
+        experiment.file,
+        f"is {sensor.measured[largest] / sensor.place.factor:.4g} {unit} here, its largest; all of "
+        f"it is {times_the_model:.3g} times what the model gives for {sensor.field} at the start "
+        f"values: another unit than {unit}? "
+        "Else give start values that are nearer, or Channel(..., gain=True)",
+        int(sensor.lines[largest]),
+        sensor.column,
+    )

@@ -29,6 +29,8 @@ residual that line must have."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
+_AGAINST = -0.7
+"""Below this correlation a log moves the other way than its model."""
 _LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
@@ -164,6 +166,18 @@ def _seen(
     else:
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def turned(sensor: Sensor, reading: np.ndarray) -> str:
+    """Words, where a log moves against the model with its start values; else nothing."""
+    a, b = reading - np.mean(reading), sensor.measured - np.mean(sensor.measured)
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    if not size > 0 or a @ b > _AGAINST * size:
+        return ""
+    return (
+        f"with the start values it goes against the model (correlation {a @ b / size:.2f}): is "
+        f"the sign of column {sensor.column!r}, or of an input, the other one?"
+    )
 
 
 def _inputs(experiment: Experiment, sensor: Sensor) -> list[np.ndarray]:

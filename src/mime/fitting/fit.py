@@ -16,9 +16,9 @@ from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
-from mime.fitting.experiment import Experiment, experiment
-from mime.fitting.explanation import Check, checks
-from mime.fitting.log import Log, LogError, as_log
+from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
+from mime.fitting.explanation import Check, checks, turned
+from mime.fitting.log import Log, as_log
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, kept, told
@@ -31,9 +31,6 @@ from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, white
 from mime.fitting.unknown import Coordinate, Unknown
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
-
-_FAR = 7.0
-"""A log so many times larger, or smaller, than the model with its start values is another unit."""
 
 
 def fit(
@@ -86,11 +83,6 @@ def fit(
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":
-            if chosen_loss.is_robust:
-                raise InputError(
-                    f'loss="{loss}" goes with by="simulation"; inverse dynamics takes squares',
-                    place=("loss",),
-                )
             return fit_torques(simulation, double, chosen, columns, unknowns, progress)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
@@ -159,12 +151,13 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
-        checks=tuple(checks(model, bounded, noise, sure, with_delay)),
+        checks=_with_signs(model, checks(model, bounded, noise, sure, with_delay)),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
         rows=rows,
         simulations=solved.simulations + more,
         starts=solved.starts,
+        is_complete=solved.is_complete,
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
         step_error=solved.step_error,
         kept=kept(model.simulation, model.coordinates, z),
@@ -243,6 +236,22 @@ def _refuse_same_names(experiments: Sequence[Experiment]) -> None:
         )
 
 
+def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
+    """Sensors that are not explained and go against the model at its start values say so."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    residuals, _ = model.programs.linearised(prior_of(model).centre, model.data)
+    against = {}
+    for e, rest in zip(model.experiments, model.split(residuals), strict=True):
+        for sensor, left in zip(e.sensors, rest, strict=True):
+            if words := turned(sensor, sensor.measured + left):
+                against[e.name, sensor.field] = (words,)
+    return tuple(
+        dataclasses.replace(check, seen=against.get((check.log, check.field), ()) + check.seen)
+        for check in found
+    )
+
+
 def _refuse_other_units(model: Model, loss: Loss) -> None:
     """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
     start = prior_of(model).centre
@@ -252,15 +261,8 @@ def _refuse_other_units(model: Model, loss: Loss) -> None:
         for sensor, left in zip(e.sensors, rest, strict=True):
             size = _size(sensor.measured + left, loss)
             ratio = _size(sensor.measured, loss) / size if size > 0 else 1.0
-            if sensor.field not in gained and not 1 / _FAR < ratio < _FAR:
-                unit = sensor.place.channel.unit or sensor.place.spec.unit
-                raise LogError(
-                    e.file,
-                    f"is {ratio:.3g} times what the model gives for {sensor.field} at the start "
-                    f"values: another unit than {unit}? "
-                    "Else give start values that are nearer, or Channel(..., gain=True)",
-                    column=sensor.column,
-                )
+            if sensor.field not in gained:
+                refuse_other_unit(e, sensor, ratio)
 
 
 def _size(values: np.ndarray, loss: Loss) -> float:

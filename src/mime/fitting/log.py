@@ -7,6 +7,7 @@ t_{k+1}. (In a result of MIME, and with `inputs="until"`, inputs acted until the
 import csv
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ from mime._files import is_file
 from mime._text import Travels, brief, nearest, quoted, shortened
 from mime.core.arguments import instance, mapping, text
 from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
 from mime.fitting.channel import Channel
 from mime.fitting.unknown import Unknown
 
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _FEWEST_ROWS = 10
+_FEWEST_DESIGNED, _MOST_DESIGNED = 20, 1_000_000
 _SPIKE = 10.0
 """A value that lies so many ranges of all other values away from its neighbours is none."""
 
@@ -195,21 +199,22 @@ def _from_csv(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], np.nd
             words = f"has {len(cells)} cells, expected {len(names)}, as the first row has"
             raise LogError(str(file), words, number)
         for name, at in chosen.items():
-            found[name][row] = _number(str(file), number, name, cells[at])
+            found[name][row] = _number(str(file), number, name, cells[at], name == log.time)
     return found, np.array([number for number, _ in lines[1:]])
 
 
-def _number(file: str, row: int, column: str, cell: str) -> float:
+def _number(file: str, row: int, column: str, cell: str, is_time: bool) -> float:
     """A cell's number; NaN for an empty one, which says that nothing was measured."""
     if not cell.strip():
         return np.nan
     try:
         value = float(cell)
     except ValueError:
-        raise LogError(file, f"must be a number, got {brief(cell)}", row, column) from None
+        hint = "; write a point for the decimal comma" if _DECIMAL_COMMA.fullmatch(cell) else ""
+        raise LogError(file, f"must be a number, got {brief(cell)}{hint}", row, column) from None
     if not np.isfinite(value):
-        hint = "leave the cell empty where a sensor has no value"
-        raise LogError(file, f"must be finite, got {cell.strip()}; {hint}", row, column)
+        hint = "" if is_time else "; leave the cell empty where a sensor has no value"
+        raise LogError(file, f"must be finite, got {cell.strip()}{hint}", row, column)
     return value
 
 
@@ -265,3 +270,16 @@ def _refuse_spike(label: str, name: str, values: np.ndarray, lines: np.ndarray) 
             'or fit with loss="soft_l1"'
         )
         raise LogError(label, words, int(lines[there[at]]), name)
+
+
+def count_rows(duration_s: float, period_s: float) -> int:
+    """How many rows an experiment is to have; an `InputError` where these are too few or many."""
+    rows = round(duration_s / period_s)
+    if not _FEWEST_DESIGNED <= rows <= _MOST_DESIGNED:
+        raise InputError(
+            f"{duration_s:g} s in rows of {period_s:g} s are {rows:,} rows; an experiment has "
+            f"{_FEWEST_DESIGNED} to {_MOST_DESIGNED:,}",
+            place=("duration",),
+            label="duration:",
+        )
+    return rows

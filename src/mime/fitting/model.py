@@ -57,7 +57,7 @@ class Model:
         positions = [[s.positions for s in e.sensors] for e in self.experiments]
         measured = [[s.measured for s in e.sensors] for e in self.experiments]
         found = {"inputs": inputs, "positions": positions, "measured": measured}
-        return jax.tree.map(jnp.asarray, {**found, "counted": self.counted(1.0)})
+        return jax.device_put({**found, "counted": self.counted(1.0)})
 
     def counted(self, part: float) -> dict[str, np.ndarray]:
         """Which rows of each field, all experiments in a row, are in the first part of a log."""
@@ -74,7 +74,7 @@ class Model:
             sums = self.programs.normal(z, data)
         else:  # by the program that the best start needs in any case
             residual, jacobian = self.programs.linearised(z[0], self.data)
-            sums = jax.tree.map(lambda x: x[None], normal_sums(residual, jacobian, data))
+            sums = jax.tree.map(lambda x: x[None], _normal_sums(residual, jacobian, data))
         return {field: tuple(map(np.asarray, found)) for field, found in sums.items()}
 
     def readings(self, z: Any, data: Data) -> list[list[Array]]:
@@ -199,6 +199,9 @@ def normal_sums(residual: Any, jacobian: Any, data: Data) -> Any:
         J = jnp.where(used[:, None], jacobian[field], 0.0)
         found[field] = r @ r, J.T @ r, J.T @ J
     return found
+
+
+_normal_sums = jax.jit(normal_sums)
 
 
 def _record(experiment: Experiment) -> dict[str, list[str]]:

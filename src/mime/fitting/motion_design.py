@@ -14,6 +14,7 @@ from mime.core.arguments import instance, real, whole
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
 from mime.fitting.excitation import Excitation, Limits, MotionOutlook
+from mime.fitting.log import count_rows
 from mime.running.progress import Progress, check_progress
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def design_motion(
         raise InputError("tree: its root floats; a motion is designed for an arm that stands")
     check_progress(progress)
     period_s = real("period", period, "s", above=0)
-    rows = whole("rows", round(real("duration", duration, "s", above=0) / period_s), 20, 1_000_000)
+    rows = count_rows(real("duration", duration, "s", above=0), period_s)
     most = whole("harmonics", harmonics, 2, rows // 4)
     count, random = whole("starts", starts, 1, 1000), np.random.default_rng(whole("seed", seed))
     n = tree.num_joints

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.core.problem import InputError
-from mime.fitting.channel import Channel, place
+from mime.fitting.channel import Channel, Place, place
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
@@ -65,9 +65,11 @@ class Plan:
         table |= {field: np.zeros(rows + 1) for field in driven}
         table |= {field: np.arange(rows + 1.0) for field in noise}
         columns: dict[str, str | Channel] = {field: field for field in {**driven, **noise}}
-        self.watched = {field: place(simulation, field, field) for field in limits}
+        self.watched = {field: _place(simulation, "limits", field) for field in limits}
+        for field in noise:
+            _place(simulation, "sensors", field)
         for field in driven:
-            if not place(simulation, field, field).is_input:
+            if not _place(simulation, "inputs", field).is_input:
                 raise InputError(
                     f"{field} is no external input of this graph",
                     place=("inputs", field),
@@ -179,12 +181,11 @@ class Plan:
     def outlook(self, shapes: np.ndarray) -> Outlook:
         """log det and intervals of that input."""
         rank, names = self.rank(shapes), [c.name for c in self.model.coordinates]
-        covariance = rank.covariance[np.ix_(self.is_parameter, self.is_parameter)]
         halves = rank.half_widths
         chosen = np.flatnonzero(self.is_parameter)
-        log_det = -np.inf if rank.is_zero.any() else -np.linalg.slogdet(covariance)[1]
         inputs = {f: m * shape for shape, (f, m) in zip(shapes, self.driven.items(), strict=True)}
-        return Outlook(float(log_det), {names[j]: float(halves[j]) for j in chosen}, inputs)
+        told = {names[j]: float(halves[j]) for j in chosen}
+        return Outlook(rank.log_det(self.is_parameter), told, inputs)
 
     def kept(self, shapes: np.ndarray) -> np.ndarray:
         """The same, smaller where fields would pass their limits."""
@@ -232,3 +233,12 @@ class Plan:
                 "or leave one of them out of the unknowns",
                 place=("unknowns",),
             )
+
+
+def _place(simulation: Simulation, argument: str, field: str) -> Place:
+    """A field of the graph; what is wrong with it stands in that argument."""
+    try:
+        return place(simulation, field, field)
+    except InputError as error:
+        words = error.problems[0].message
+        raise InputError(words, place=(argument, field), label=f"{argument}:") from None

@@ -123,6 +123,8 @@ class Fit(Mapping[str, Estimate]):
     """How it was made, where that was not by simulation."""
     other_motion: OtherMotion | None = None
     """A joint of an arm that would tell more if it moved more."""
+    is_complete: bool = True
+    """False when Ctrl-C stopped its starts: the best of them was brought to its minimum."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:

@@ -13,6 +13,7 @@ from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rates import FINEST
 from mime.fitting.solve import (
+    Interrupted,
     Prior,
     estimated_noise,
     first_noise,
@@ -43,6 +44,7 @@ class Solved:
     starts: tuple[int, int]
     simulations: int
     step_error: float
+    is_complete: bool
 
 
 def solve(
@@ -55,16 +57,7 @@ def solve(
     )
     z = np.clip(z, prior.low, prior.high)
     with progress_bar(_APPROACH + ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
-        near, first = approached(model, z, noise, prior, tell)
-        ends, costs, more = levenberg_marquardt(
-            lambda z: model.normal(z, model.counted(1.0)),
-            near,
-            noise,
-            prior,
-            ROUNDS,
-            lambda done: tell(_APPROACH + done),
-        )
-        simulations = first + more
+        ends, costs, simulations, is_complete = _descended(model, z, noise, prior, tell)
         if not np.isfinite(costs).any():
             raise InputError(
                 "the simulation leaves the finite numbers from every start; give start values "
@@ -82,7 +75,26 @@ def solve(
             # An error of first order falls with the step: go there at once, each stop compiles.
             times = 2 ** int(np.ceil(np.log2(error / _STEP_ERROR)))
             model = model.finer(min(max(times, 2), 16, FINEST // model.fineness))
-    return Solved(model, z, noise, prior, loss, (same, count), simulations, error)
+    return Solved(model, z, noise, prior, loss, (same, count), simulations, error, is_complete)
+
+
+def _descended(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, tell: Any
+) -> tuple[np.ndarray, np.ndarray, int, bool]:
+    """Where starts end, their costs, how often it simulated; False if Ctrl-C has stopped them."""
+
+    def normal(z: np.ndarray) -> Any:
+        return model.normal(z, model.counted(1.0))
+
+    try:
+        near, first = approached(model, z, noise, prior, tell)
+        ends, costs, more = levenberg_marquardt(
+            normal, near, noise, prior, ROUNDS, lambda done: tell(_APPROACH + done)
+        )
+        return ends, costs, first + more, True
+    except Interrupted as stopped:
+        ends, costs, more = levenberg_marquardt(normal, stopped.z, noise, prior, 0)
+        return ends, costs, more, False
 
 
 def _settled(

@@ -21,10 +21,21 @@ from mime.fitting.rank import upper_triangle
 Noise = Mapping[str, np.ndarray | float]
 _LOOSE = 100.0
 _LONGEST_STEP = 2.0
+_LEAST_DAMPED = 1e-3
+"""Of the largest curvature, what every unknown is damped by: by its own alone (Marquardt) one that
+the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
 _RESOLUTION = 1e-9
 """The least noise, over the spread of a signal: what is left of a log without noise."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a descent: where its starts are."""
+
+    def __init__(self, z: np.ndarray):
+        super().__init__("interrupted")
+        self.z = z
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,32 +99,37 @@ def levenberg_marquardt(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Go down from every row of z at once: the ends, their costs, and how often it simulated.
 
-    The noise may follow from what is left where each of them is.
+    The noise may follow from what is left where each of them is. Ctrl-C is `Interrupted`.
     """
     z = np.clip(z, prior.low, prior.high)
     damping: np.ndarray = np.full(len(z), 1e-3)
     sigma = noise if callable(noise) else lambda parts: noise
-    parts = normal(z)
-    sums = _weighted(parts, z, sigma(parts), prior)
     settled, count = np.zeros(len(z), bool), 0
-    for count in range(rounds):
-        cost, slope, curvature = sums
-        held = ((z <= prior.low) & (slope > 0)) | ((z >= prior.high) & (slope < 0))
-        step = _step(slope, curvature, damping, held)
-        ahead = np.clip(z + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), prior.low, prior.high)
-        ahead = np.where(settled[:, None], z, ahead)
-        new = normal(ahead)
-        there = _weighted(new, ahead, sigma(parts), prior)[0]
-        better = there < cost
-        z = np.where(better[:, None], ahead, z)
-        gain = np.where(better, cost - there, 0.0)
-        settled |= (better & (gain < least_gain * cost + 1e-9)) | (damping > 1e10)
-        damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
-        parts = {f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts}
+    try:
+        parts = normal(z)
         sums = _weighted(parts, z, sigma(parts), prior)
-        tell(count + 1)
-        if settled.all():
-            break
+        for count in range(rounds):
+            cost, slope, curvature = sums
+            held = ((z <= prior.low) & (slope > 0)) | ((z >= prior.high) & (slope < 0))
+            step = _step(slope, curvature, damping, held)
+            ahead = np.clip(z + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), prior.low, prior.high)
+            ahead = np.where(settled[:, None], z, ahead)
+            new = normal(ahead)
+            there = _weighted(new, ahead, sigma(parts), prior)[0]
+            better = there < cost
+            z = np.where(better[:, None], ahead, z)
+            gain = np.where(better, cost - there, 0.0)
+            settled |= (better & (gain < least_gain * cost + 1e-9)) | (damping > 1e10)
+            damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
+            parts = {
+                f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts
+            }
+            sums = _weighted(parts, z, sigma(parts), prior)
+            tell(count + 1)
+            if settled.all():
+                break
+    except KeyboardInterrupt:
+        raise Interrupted(z) from None
     return z, sums[0], (count + 2) * len(z)
 
 
@@ -146,6 +162,7 @@ def _step(
     slope: np.ndarray, curvature: np.ndarray, damping: np.ndarray, held: np.ndarray
 ) -> np.ndarray:
     diagonal = np.einsum("bii->bi", curvature)
+    diagonal = np.maximum(diagonal, _LEAST_DAMPED * diagonal.max(axis=1, keepdims=True))
     free = ~held
     A = curvature * free[:, :, None] * free[:, None, :]
     A = A + np.einsum("bi,ij->bij", damping[:, None] * diagonal + held, np.eye(slope.shape[1]))

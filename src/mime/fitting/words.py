@@ -125,12 +125,17 @@ def advices(fit: "Fit") -> Iterator[str]:
     yield from (str(a) for a in found if a is not None)
 
 
+def _percent(part: float) -> str:
+    """Two digits, and no powers of ten: 0.034, 7.1, 93, 130."""
+    return f"{100 * part:.2g}" if part < 0.995 else f"{100 * part:.0f}"
+
+
 def refusals(fit: "Fit") -> Iterator[str]:
     """What is left of the logs that are not explained."""
     for check in (*fit.checks, *fit.held_out):
         if not check.is_explained:
             yield (
-                f"  {check.field} of {check.log}: what is left is {100 * check.over_signal:.2g} % "
+                f"  {check.field} of {check.log}: what is left is {_percent(check.over_signal)} % "
                 f"of the signal, and {100 * check.foretold:.0f} % of that has a pattern"
             )
             yield from (f"    {words}" for words in check.seen)
@@ -151,6 +156,8 @@ def remarks(fit: "Fit") -> Iterator[str]:
     if fit.how:
         yield from fit.how.splitlines()
         return
+    if not fit.is_complete:
+        yield "interrupted: the best of the starts until then, brought to its minimum"
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
     yield (

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
+import numpy as np
 from jaxtyping import Array, Bool, Int8
 
 from mime.maze.maze import Maze
@@ -24,18 +25,17 @@ class Belief(NamedTuple):
 
 def unknown_belief(rows: int, cols: int) -> Belief:
     """What is known before the first look: the boundary, nothing else."""
-    horizontal = jnp.zeros((rows + 1, cols), jnp.int8).at[jnp.array([0, rows])].set(WALL)
-    vertical = jnp.zeros((rows, cols + 1), jnp.int8).at[:, jnp.array([0, cols])].set(WALL)
-    return Belief(horizontal, vertical)
+    horizontal, vertical = np.zeros((rows + 1, cols), np.int8), np.zeros((rows, cols + 1), np.int8)
+    horizontal[[0, rows]] = vertical[:, [0, cols]] = WALL
+    return Belief(*jax.device_put((horizontal, vertical)))
 
 
 def full_belief(maze: Maze) -> Belief:
     """What is known when everything has been seen."""
-    horizontal, vertical = (
-        jnp.where(jnp.asarray(walls), WALL, OPEN).astype(jnp.int8)
-        for walls in (maze.horizontal, maze.vertical)
+    seen = (
+        np.where(walls, WALL, OPEN).astype(np.int8) for walls in (maze.horizontal, maze.vertical)
     )
-    return Belief(horizontal, vertical)
+    return Belief(*jax.device_put(tuple(seen)))
 
 
 def optimistic_walls(belief: Belief) -> WallArrays:

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Int, Int32, Shaped, UInt32
 
 from mime.maze.grid import MAX_SIZE, STEPS, MazeError
@@ -128,7 +129,8 @@ def _unpack(words: Words, cols: int) -> Bool[Array, "rows cols"]:
 def check_walls(horizontal: Any, vertical: Any, targets: Any) -> tuple[Array, Array, Array]:
     """The walls and targets as bool arrays; shapes that do not fit together are refused."""
     horizontal, vertical, targets = (
-        jnp.asarray(x).astype(bool) for x in (horizontal, vertical, targets)
+        x.astype(bool) if isinstance(x, jax.Array) else jax.device_put(np.asarray(x, bool))
+        for x in (horizontal, vertical, targets)
     )
     rows, cols = targets.shape
     if horizontal.shape != (rows + 1, cols) or vertical.shape != (rows, cols + 1):

@@ -218,7 +218,7 @@ def _make_door() -> _Door:
         "leave": brief(None, word),
         "straight": brief(ctypes.c_bool, word, ctypes.py_object, ctypes.py_object),
     }
-    code = compile_ir(_ir(), [*stages, *types, *functions])
+    code = compile_ir(_ir(), [*stages, *types, *functions], level=0)  # 0.1 s sooner
     capsules = {name: _capsule(code.address(name)) for name in (*stages, *types)}
     type_id, type_info = capsules["type_id"], capsules["type_info"]
     jax.ffi.register_ffi_type(TARGET, {"type_id": type_id, "type_info": type_info}, platform="cpu")

@@ -108,12 +108,15 @@ class Code:
         return self._addresses[name]
 
 
-def compile_ir(text: str, functions: Sequence[str]) -> Code:
-    """The functions of an IR module, callable by address. Raises NativeError for any reason."""
+def compile_ir(text: str, functions: Sequence[str], level: int | None = None) -> Code:
+    """The functions of an IR module, callable by address. Raises NativeError for any reason.
+
+    Level 0 is there in a sixth of the time of level 1, which is the default.
+    """
     if reason := why_off():
         raise NativeError(reason)
     this = host()
-    level = int(optimises())
+    level = int(optimises()) if level is None else level
     parts = (text, this.cpu, this.features, this.triple, *_versions(), str(FORMAT), str(level))
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     with _lock:

@@ -80,7 +80,7 @@ def minimise(
     x = np.asarray(starts, float)
     count = len(jax.eval_shape(problem, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))[1])
     return minimise_by(
-        _slopes(problem), count, x, low, high, rounds=rounds, passes=passes, tell=tell
+        slopes_of(problem), count, x, low, high, rounds=rounds, passes=passes, tell=tell
     )
 
 
@@ -178,7 +178,7 @@ class _Found:
         self.excess[better] = over[better]
 
 
-def _slopes(problem: Problem) -> Slopes:
+def slopes_of(problem: Problem) -> Slopes:
     """Value and slope of the Lagrangian, f and c; of all starts at once."""
 
     def lagrangian(x: Any, multipliers: Any, weight: Any) -> tuple[Any, tuple[Any, Any]]:

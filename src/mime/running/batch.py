@@ -82,7 +82,7 @@ class BatchJob:
         self.threads, self.size = threads, variants.size
         self.sample_bytes = sample_bytes(variants.shared.nodes, selection)
         check_memory(steps // every, self.sample_bytes, variants.size)
-        state = variants.initial_states()
+        state = variants.initial_states(threads)
         seen: Any = unseen(variants.shared.nodes) if watch else {}
         seen = jax.tree.map(lambda x: np.broadcast_to(x, (self.size, *np.shape(x))), seen)
         self.state, self.start = (*fields_of(state)[:3], seen), np.asarray(state.step)[0]

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mime._files import write_atomically
@@ -83,7 +82,7 @@ def fingerprint(
     Graph and inputs are what they compute: the jaxprs of one step and of the inputs of a step.
     """
     state, signals = jax.tree.map(
-        lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, (state, signals)
+        lambda x: jax.device_put(x) if isinstance(x, np.ndarray) else x, (state, signals)
     )
     wiring = program.wiring
     nodes = [
@@ -160,7 +159,7 @@ def load(path: str | os.PathLike[str], prints: Mapping[str, str], wanted: Wanted
             raise ValueError(f"{count} samples in {done} steps, expected {done // wanted.every}")
         leaves, structure = jax.tree.flatten(wanted.start)
         state = [_array(file, f"state{i}", x.shape, x.dtype) for i, x in enumerate(leaves)]
-        after = jax.tree.unflatten(structure, [jax.numpy.asarray(x) for x in state])
+        after = jax.tree.unflatten(structure, jax.device_put(state))
         if int(after.step) != int(wanted.start.step) + done:
             raise ValueError(f"its state is of step {int(after.step)}, not {done} after the start")
         samples = [

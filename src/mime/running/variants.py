@@ -191,11 +191,11 @@ class Variants:
             f"constant per member, or {(self.size, self.steps, *spec.shape)} for a series of each"
         )
 
-    def initial_states(self) -> SimulationState:
+    def initial_states(self, threads: int | None = None) -> SimulationState:
         """The members' states before the first step, batch axis first in all."""
         varied = (self.parameters.varied, self.initial.varied, np.arange(self.size))
         start = OverMembers(_initial_state, self.shared)
-        return start(varied, self.initial.shared, members=self.size)
+        return start(varied, self.initial.shared, members=self.size, threads=threads)
 
     def part(self, rows: slice) -> "Variants":
         """Some of the members."""

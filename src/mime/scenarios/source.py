@@ -187,8 +187,9 @@ def apply_overrides(overrides: Sequence[str], source: Source) -> None:
     """Set keys from outside the file.
 
     `motor.r_ohm=2`, `motor.gear.ratio=5` and `arm.link[forearm].mass_kg=2` are a node's (or an
-    assembly's), `simulation.duration=3` is the simulation's, and
-    `inputs.motor.commanded_voltage.value=6` an input's.
+    assembly's), `simulation.duration=3` is the simulation's, and of an input
+    `inputs.motor.commanded_voltage.value=6` is a key and
+    `inputs.motor.commanded_voltage={kind="constant", value=6}` all of it.
     """
     for words in overrides:
         name, equals, value = words.partition("=")
@@ -196,7 +197,8 @@ def apply_overrides(overrides: Sequence[str], source: Source) -> None:
         if not equals or place is None:
             known = [*source.names("nodes"), *source.names("assemblies")]
             near = nearest(name.partition(".")[0], [*known, "simulation"])
-            form = f"must be NODE.PARAMETER=VALUE or simulation.KEY=VALUE{near}"
+            forms = "NODE.PARAMETER=VALUE, simulation.KEY=VALUE or inputs.NODE.INPUT.KEY=VALUE"
+            form = f"must be {forms}{near}"
             source.note(Problem((), f"{form} (nodes: {quoted(known)})"), words)
             continue
         table: Any = source.data
@@ -219,8 +221,8 @@ def _override_place(name: str, source: Source) -> Place | None:
             return (kind, first, *parts)
     if first == "simulation":
         return ("simulation", *parts)
-    if first == "inputs" and len(parts) == 3:
-        return ("inputs", ".".join(parts[:2]), parts[2])
+    if first == "inputs" and len(parts) in (2, 3):
+        return ("inputs", ".".join(parts[:2]), *parts[2:])
     return None
 
 

@@ -273,10 +273,15 @@ def _toml(value: Any) -> str:
 
 
 def _unit(name: str, experiment: Experiment) -> str:
-    if name not in experiment.lanes:
+    nodes = experiment.simulation.nodes
+    first, _, rest = name.partition(".")
+    if first in nodes and rest in nodes[first].built_from():
+        road, node, field, key = Lane("parameter", first, rest)
+    elif name in experiment.lanes:
+        road, node, field, key = experiment.lanes[name]
+    else:
         return ""
-    road, node, field, key = experiment.lanes[name]
-    owner = experiment.simulation.nodes[node]
+    owner = nodes[node]
     if road == "parameter":
         spec = find(owner, field).spec
         return spec.unit if spec is not None else ""

@@ -39,6 +39,8 @@ def lane_of(name: str, simulation: Simulation, scenario: Scenario | None) -> Lan
         if scenario is not None:
             return None
         raise
+    if rest in nodes[first].built_from() and scenario is not None:
+        return None
     if np.shape(value):
         raise InputError(f"{name!r} has shape {np.shape(value)}; name one entry of it")
     return Lane("parameter", first, rest)

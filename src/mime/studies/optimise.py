@@ -151,8 +151,8 @@ def _graphs(space: Space, lanes: Mapping[str, Lane]) -> list[int]:
         if dimension.size > MOST_VARIANTS or count > MOST_VARIANTS:
             words = f"at most {MOST_VARIANTS}: write a short list, or integers"
             raise InputError(
-                f"is no parameter of the graph but a key of the scenario, and each of its values "
-                f"makes a graph; {words}",
+                "is no number of the graph but a key of the scenario, or one that a node is built "
+                f"from, and each of its values makes a graph; {words}",
                 place=("vary", others[0]),
             )
         found.append(place)

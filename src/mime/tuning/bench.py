@@ -1,7 +1,7 @@
 """Runs of all plants as functions of the gains: figures, excess of limits, and margins."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,16 +16,10 @@ from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 from mime.tuning.gains import Gains
 from mime.tuning.goal import Figures, Goal
-from mime.tuning.margins import (
-    Loop,
-    Margin,
-    external_at,
-    loops_of,
-    margin_of,
-    period_of,
-    scaled,
-    step_matrix,
-)
+from mime.tuning.loop_gain import LoopGain
+from mime.tuning.loops import Loop, external_at, loops_of, period_of, scaled, step_matrix
+from mime.tuning.margin_limits import MarginLimits
+from mime.tuning.margins import Margin, is_one_signal, margin_of
 from mime.tuning.plants import plants
 from mime.tuning.start import at_start
 
@@ -48,7 +42,7 @@ class Run:
     """What is simulated: from the scenario, unless it is said."""
 
     def __init__(
-        self, given: Any, duration: Any, inputs: Any, initial_state: Any, every: Any
+        self, given: Any, duration: Any, inputs: Any, initial_state: Any = None, every: Any = None
     ) -> None:
         self.given = given
         scenario = given if isinstance(given, Scenario) else None
@@ -76,6 +70,8 @@ class Bench:
         run: Run,
         gains: Any,
         goals: list[Goal],
+        limits: Mapping[str, float],
+        margins: Mapping[str, float],
         given: Any,
         members: int,
         random: np.random.Generator,
@@ -93,9 +89,12 @@ class Bench:
         every = run.every
         samples = 1 + np.arange(run.steps // every)
         self.time_s = samples * every * self.simulation.timestep
-        self.figures = Figures(self.simulation, goals, self.time_s)
+        self.figures = Figures(self.simulation, goals, self.time_s, limits)
         self.loops = loops_of(self.simulation, self.gains.entries)
         self.plants = {a: jnp.asarray(v) for a, v in self.varied.items()}
+        period = period_of(self.simulation)
+        self.period_s = period * self.simulation.timestep
+        self.margin_limits = MarginLimits(margins, self.period_s, run.steps / period)
 
     def with_gains(self, values: Any, plant: Mapping[str, Any]) -> Simulation:
         """One plant with these gains."""
@@ -123,17 +122,6 @@ class Bench:
         axes = (*(None for _ in shared), 0)
         return jax.vmap(function, in_axes=axes)(*shared, self.plants)
 
-    def problem(self, scale: float) -> Any:
-        """Cost and excess of limits as a function of the gains' coordinates."""
-
-        def of(z: Any) -> tuple[Any, Any]:
-            figures = self.over_plants(lambda v, p: self.one(v, p)[2], self.gains.values(z))
-            cost = jnp.mean(jax.vmap(self.figures.cost)(figures)) / scale
-            excess = [self.figures.excess(row) for row in figures]
-            return cost, jnp.concatenate(excess)
-
-        return of
-
     @cached_property
     def look(self) -> Any:
         """Final states, recorded fields and figures of all plants."""
@@ -157,7 +145,6 @@ class Bench:
 
     def margins(self, values: np.ndarray, states: Any) -> list[list[Margin]]:
         """Of each loop, of each plant."""
-        period = period_of(self.simulation) * self.simulation.timestep
         found = []
         for loop in self.loops:
             kept: dict[float, np.ndarray] = {}
@@ -168,8 +155,26 @@ class Bench:
                 return kept[factor]
 
             members = range(len(of(1.0)))
-            found.append([margin_of(lambda g, m=m, of=of: of(g)[m], period) for m in members])
+            one = [margin_of(lambda g, m=m, of=of: of(g)[m], self.period_s) for m in members]
+            self._refuse_without_loop_gain(loop, of)
+            found.append(one)
         return found
+
+    def _refuse_without_loop_gain(self, loop: Loop, of: Callable[[float], np.ndarray]) -> None:
+        """Margins were asked for, and there is no L(z) to have them."""
+        if not self.margin_limits.said:
+            return
+        for closed, opened, half in zip(of(1.0), of(0.0), of(0.5), strict=True):
+            sound = all(np.isfinite(A).all() for A in (closed, opened, half))
+            if sound and not is_one_signal(LoopGain(closed, opened), half):
+                raise InputError(
+                    f"the loop of {loop.name} has no L(z) to hold to margins: its gains "
+                    f"({', '.join(loop.addresses)}) act within a step, on several signals, or more "
+                    "than once in a period of all rates. Its gain margin is told without being "
+                    "asked for; limit an overshoot or another figure instead",
+                    place=("margins",),
+                    label="margins:",
+                )
 
     def side(self, values: np.ndarray) -> Side:
         """All plants with these gains."""

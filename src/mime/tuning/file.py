@@ -77,6 +77,7 @@ class TuneTable(_Table):
     gains: list[str] | dict[str, Pair]
     goals: list[GoalTable]
     limits: dict[str, Positive] = {}
+    margins: dict[str, Number] = {}
     plants: dict[str, Positive | Pair] = {}
     fit: str | None = None
     """A `fit.json` whose covariance the plants are drawn from."""
@@ -107,7 +108,10 @@ class TuneFile:
             try:
                 goals.append(entry.goal(self.scenario))
             except InputError as error:
-                self.source.refuse(("goals", place), error)
+                for problem in error.problems:  # of `Goal` as an argument, or of a key of its table
+                    at = problem.place[problem.place[:1] == ("goals",) :]
+                    moved = dataclasses.replace(problem, place=("goals", place, *at), label="")
+                    self.source.note(moved)
         self.source.stop_if_any()
         gains: Any = table.gains
         if isinstance(gains, dict):
@@ -122,6 +126,7 @@ class TuneFile:
                 gains,
                 goals,
                 limits=table.limits,
+                margins=table.margins,
                 plants=self._fit() if table.fit is not None else spreads,
                 members=table.members,
                 starts=table.starts,
@@ -140,7 +145,8 @@ class TuneFile:
         try:
             return Fit.load(file)
         except (OSError, FitError) as error:
-            raise InputError(f"{error}", place=("fit",), label="fit:") from None
+            words = f"no such file: {file}" if isinstance(error, FileNotFoundError) else f"{error}"
+            raise InputError(words, place=("fit",), label="fit:") from None
 
 
 def load_tune(path: str | os.PathLike[str], *, allow_code: bool = False) -> TuneFile:

@@ -166,7 +166,11 @@ def _between(address: str, given: Any) -> tuple[float | None, float | None]:
         raise wrong(name, "(least, largest)", given)
     low, high = real(name, ends[0]), real(name, ends[1])
     if not low < high:
-        raise wrong(name, "(least, largest), the first below the second", given)
+        raise InputError(
+            f"{address}: (least, largest), the first below the second, got {low:g}, {high:g}",
+            place=("gains", address),
+            label="gains:",
+        )
     return low, high
 
 

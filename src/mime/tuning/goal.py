@@ -7,7 +7,7 @@ The figures are those of scenario files, with slopes (`optimise/figures.py`), an
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -110,12 +110,28 @@ class Goal:
 class Figures:
     """Goals in a graph: what to record for them, and their values from what was recorded."""
 
-    def __init__(self, program: Program, goals: Sequence[Goal], time_s: np.ndarray):
-        self.goals, self.time_s = tuple(goals), time_s
-        checked = [self._check(program, goal) for goal in goals]
+    def __init__(
+        self,
+        program: Program,
+        goals: Sequence[Goal],
+        time_s: np.ndarray,
+        limits: Mapping[str, float] = {},
+    ):
+        """`limits` are largest magnitudes, by field."""
+        most = [Goal(LARGEST, field, at_most=largest) for field, largest in limits.items()]
+        self.goals, self.time_s = (*goals, *most), time_s
+        places: list[Any] = [("goals", k) for k in range(len(goals))]
+        places += [("limits", field) for field in limits]
+        checked = []
+        for place, goal in zip(places, self.goals, strict=True):
+            try:
+                checked.append(self._check(program, goal))
+            except InputError as error:
+                key = error.problems[0].place[1:] if place[0] == "goals" else ()
+                raise InputError(error.problems[0].message, place=(*place, *key)) from None
         self.units = [unit for unit, _ in checked]
         self._factors = [factor for _, factor in checked]
-        fields = [f for g in goals for f in (g.field, g.reference) if f is not None]
+        fields = [f for g in self.goals for f in (g.field, g.reference) if f is not None]
         self.record = list(dict.fromkeys(f.partition("[")[0] for f in fields))
 
     def _check(self, program: Program, goal: Goal) -> tuple[str, float]:

@@ -17,7 +17,10 @@ def report_page(tuning: "Tuning", title: str) -> str:
     rows = [[g.name, f"{g.before:.4g} {g.unit}", after(g)] for g in tuning.gains]
     parts = [f"<p>{escape(heading(tuning))}</p>", "<h2>Gains</h2>"]
     parts.append(table(["gain", "before", "after"], rows))
-    rows = [[f.name, f.unit or "1", both(f, 0), both(f, 1), limits_of(f)] for f in tuning.figures]
+    rows = [
+        [f.name, f.unit or "1", both(f, 0), both(f, 1), limits_of(f, tuning)]
+        for f in tuning.figures
+    ]
     headings = ["figure", "unit", "before: nominal (worst)", "after: nominal (worst)", "limits"]
     parts += ["<h2>Figures</h2>", table(headings, rows)]
     rows = [[m.loop, margin(m.before), margin(m.after)] for m in tuning.margins]

@@ -92,7 +92,11 @@ def _drawn(
             raise wrong(name, "a relative spread or (low, high)", spread)
         low, high = real(name, ends[0]), real(name, ends[1])
         if not low < high:
-            raise wrong(name, "(low, high), the first below the second", spread)
+            raise InputError(
+                f"{address} must be (low, high), the first below the second, got {low:g}, {high:g}",
+                place=("plants", address),
+                label="plants:",
+            )
         values = low + (high - low) * random.random(members)
     values[0] = nominal
     return values

@@ -15,7 +15,7 @@ from mime.tuning.margins import Margin
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FORMAT = "MIME tuning 1"
+_FORMAT = "MIME tuning 2"
 KEPT = 1e-3
 """The part by which a figure may be beyond its limit and still keep it."""
 
@@ -60,13 +60,27 @@ class FigureRow:
         """True when it has limits."""
         return self.at_least is not None or self.at_most is not None
 
-    def violations(self, values: np.ndarray) -> float:
-        """The share of plants that are beyond a limit; one that has no figure is."""
-        kept = np.ones(len(values), bool)
+    @property
+    def bounds(self) -> str:
+        """The limits in words."""
+        both = [("at least", self.at_least), ("at most", self.at_most)]
+        return " and ".join(f"{sign} {bound:g}" for sign, bound in both if bound is not None)
+
+    def excess(self, values: np.ndarray) -> np.ndarray:
+        """By which part each plant is beyond a limit; by infinity if it has no figure."""
+        worst: np.ndarray = np.full(len(values), -np.inf)
         for bound, sign in ((self.at_most, 1.0), (self.at_least, -1.0)):
             if bound is not None:
-                kept &= sign * (values - bound) <= KEPT * (abs(bound) or 1.0)
-        return float(np.mean(~kept))
+                worst = np.maximum(worst, sign * (values - bound) / (abs(bound) or 1.0))
+        return np.where(np.isnan(values), np.inf, worst) if self.is_limited else worst
+
+    def violations(self, values: np.ndarray) -> float:
+        """The share of plants that are beyond a limit; one that has no figure is."""
+        return float(np.mean(self.excess(values) > KEPT))
+
+    def tightest(self, values: np.ndarray) -> int | None:
+        """The plant that is nearest to a limit or furthest beyond it; None without limits."""
+        return int(np.argmax(self.excess(values))) if self.is_limited else None
 
 
 @dataclasses.dataclass(frozen=True)

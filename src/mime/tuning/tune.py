@@ -4,20 +4,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mime.core.arguments import instance, mapping, real, several, whole
 from mime.core.problem import InputError
 from mime.fitting.result import Fit
-from mime.optimise.descent import KEPT_BY, Ends, minimise
+from mime.optimise.descent import KEPT_BY, Ends, minimise_by
 from mime.running.progress import Progress, check_progress, progress_bar
 from mime.running.simulation import Simulation
 from mime.scenarios.scenario import Scenario
 from mime.tuning.bench import Bench, Run, Side
 from mime.tuning.gains import Between
-from mime.tuning.goal import LARGEST, Goal
+from mime.tuning.goal import Goal
+from mime.tuning.margin_limits import KINDS, checked
 from mime.tuning.plants import Spread
+from mime.tuning.problem import question
 from mime.tuning.result import FigureRow, GainRow, MarginRow, Trace, Tuning
 
 _PASSES = 8
@@ -29,6 +30,7 @@ def tune(
     goals: Sequence[Goal] | Goal,
     *,
     limits: Mapping[str, float] | None = None,
+    margins: Mapping[str, float] | None = None,
     plants: Fit | Mapping[str, Spread] | None = None,
     members: SupportsIndex = 8,
     duration: SupportsFloat | None = None,
@@ -47,6 +49,9 @@ def tune(
                      or with bounds `{"motor.velocity_kp": (1e-3, 1.0)}`
     goals            `[Goal("rms_error", "arm.joint_angles", "path.desired_joint_angles"), ...]`
     limits           `{"controller.joint_torques": 20.0}`: largest magnitudes, in every plant
+    margins          `{"gain_db": 6.0, "phase_deg": 45.0}`: what every loop of the gains must have
+                     where the run ends, in every plant; also `delay_s`, `gain_down_db` (below 0)
+                     and `sensitivity`, the largest that Ms may be
     plants           `{"motor.inertia_kg_m2": 0.2}`: spreads (parts, or a pair to be between), or a
                      `Fit`, whose covariance they are drawn from
     members          how many plants; the first is the graph's own
@@ -62,9 +67,10 @@ def tune(
     random = np.random.default_rng(whole("seed", seed))
     given = [goals] if isinstance(goals, Goal) else several("goals", goals)
     wanted = [instance("goals", goal, Goal) for goal in given]
-    for field, largest in mapping("limits", limits, "{'node.field': largest}").items():
-        bound = real(f"limits[{field!r}]", largest, above=0)
-        wanted.append(Goal(LARGEST, field, at_most=bound))
+    bounds = {
+        field: real(f"limits[{field!r}]", largest, above=0)
+        for field, largest in mapping("limits", limits, "{'node.field': largest}").items()
+    }
     if not any(goal.weight for goal in wanted):
         raise InputError(
             "nothing to make small: every goal is a limit. Give one a weight, or one "
@@ -72,9 +78,10 @@ def tune(
             place=("goals",),
             label="goals:",
         )
+    asked = checked(margins)
     run = Run(simulation, duration, inputs, initial_state, every)
     with jax.enable_x64(True):
-        bench = Bench(run, gains, wanted, plants, count, random)
+        bench = Bench(run, gains, wanted, bounds, asked, plants, count, random)
         return _tuned(bench, run.given, tries, most, random, progress)
 
 
@@ -94,8 +101,8 @@ def _tuned(
     scale = abs(first) if np.isfinite(first) and first else 1.0
     z = bench.gains.starts(tries, random)
     with progress_bar(_PASSES * rounds, 0, progress) as tell:
-        ends = minimise(
-            bench.problem(scale),
+        ends = minimise_by(
+            *question(bench, scale),
             z,
             bench.gains.low,
             bench.gains.high,
@@ -110,16 +117,10 @@ def _tuned(
         [float(g.value(x)) for g, x in zip(bench.gains.entries, ends.x[best], strict=True)]
     )
     after = bench.side(new)
-    _refuse_infeasible(bench, ends, new, after)
+    figures = [*_figure_rows(bench, before, after), *_margin_rows(bench, before, after)]
+    _refuse_infeasible(bench, ends, new, figures)
     same = ends.cost <= ends.cost[best] + 1e-3 * abs(ends.cost[best])
     arrived = int(np.count_nonzero(same & (ends.excess <= KEPT_BY)))
-    figures = [
-        FigureRow(
-            goal.label, unit, goal.weight or 0.0, goal.at_least, goal.at_most,
-            before.figures[:, k], after.figures[:, k],
-        )
-        for k, (goal, unit) in enumerate(zip(bench.figures.goals, bench.figures.units, strict=True))
-    ]  # fmt: skip
     at = [
         _at_bound(g.z(value), low, high)
         for g, value, low, high in zip(
@@ -169,28 +170,53 @@ def _diverged(bench: Bench, costs: np.ndarray) -> str:
     )
 
 
-def _refuse_infeasible(bench: Bench, ends: Ends, new: np.ndarray, after: Side) -> None:
+def _figure_rows(bench: Bench, before: Side, after: Side) -> list[FigureRow]:
+    sides = (before.figures.T, after.figures.T)
+    return [
+        FigureRow(goal.label, unit, goal.weight or 0.0, goal.at_least, goal.at_most, *values)
+        for goal, unit, *values in zip(
+            bench.figures.goals, bench.figures.units, *sides, strict=True
+        )
+    ]
+
+
+def _margin_rows(bench: Bench, before: Side, after: Side) -> list[FigureRow]:
+    """What was asked of margins, as figures with limits: of each loop, of each kind."""
+    found = []
+    for place, loop in enumerate(bench.loops):
+        for key, said in bench.margin_limits.said.items():
+            kind = KINDS[key]
+            values = [
+                np.array([getattr(margin, key) for margin in side.margins[place]])
+                for side in (before, after)
+            ]
+            limits = (said, None) if kind.is_least else (None, said)
+            name = f"{kind.words} of {loop.name}"
+            found.append(FigureRow(name, kind.unit, 0.0, *limits, *values))
+    return found
+
+
+def _refuse_infeasible(
+    bench: Bench, ends: Ends, new: np.ndarray, figures: Sequence[FigureRow]
+) -> None:
     if not ends.is_complete or ends.excess[ends.best] <= KEPT_BY:
         return
-    excess = np.array([bench.figures.excess(jnp.asarray(row)) for row in after.figures])
-    worst = {}
-    for k, place in enumerate(bench.figures.limited):
-        goal, unit = bench.figures.goals[place], bench.figures.units[place]
-        member = int(np.argmax(excess[:, k]))
-        if excess[member, k] > KEPT_BY:
-            kept = int(np.count_nonzero(excess[:, k] <= KEPT_BY))
-            bound = f"at most {goal.at_most:g}" if goal.at_most is not None else ""
-            bound = bound or f"at least {goal.at_least:g}"
-            worst[goal.label] = (
-                f"{goal.label}: {after.figures[member, place]:.4g} {unit}, wanted {bound} "
-                f"(kept in {kept} of {len(excess)} plants)"
+    worst = []
+    for row in figures:
+        excess = row.excess(row.after)
+        if (member := row.tightest(row.after)) is not None and excess[member] > KEPT_BY:
+            kept = int(np.count_nonzero(excess <= KEPT_BY))
+            value = row.after[member]
+            worst.append(
+                f"{row.name}: {'none' if np.isnan(value) else f'{value:.4g} {row.unit}'.strip()}, "
+                f"wanted {row.bounds} (kept in {kept} of {len(excess)} plants)"
             )
     gains = ", ".join(f"{g.name} = {v:.4g}" for g, v in zip(bench.gains.entries, new, strict=True))
     raise InputError(
         "no gains were found that keep all limits. The nearest, "
-        f"{gains}, give {'; '.join(worst.values())}. Loosen a limit, widen the bounds of gains, "
+        f"{gains}, give {'; '.join(worst)}. Loosen a limit, widen the bounds of gains, "
         "or ask for less of the run",
-        place=("limits",),
+        place=("limits" if bench.figures.limited else "margins",),
     )
 
 

@@ -22,7 +22,7 @@ def _lines(tuning: "Tuning") -> Iterator[str]:
         yield f"  {gain.name:{width}}  {gain.before:.4g} -> {after(gain)}"
     yield "figures, nominal (worst plant), before -> after:"
     for row in tuning.figures:
-        limits = limits_of(row)
+        limits = limits_of(row, tuning)
         yield f"  {row.name:{width}}  {both(row, 0)} -> {both(row, 1)} {row.unit}".rstrip() + (
             f"; {limits}" if limits else ""
         )
@@ -50,19 +50,28 @@ def after(gain: "GainRow") -> str:
 def both(row: "FigureRow", side: int) -> str:
     """Nominal, and worst of all plants."""
     values = (row.before, row.after)[side]
-    nominal, worst = float(values[0]), row.worst(values)
-    return f"{nominal:.4g}" if len(values) == 1 else f"{nominal:.4g} ({worst:.4g})"
+    nominal, worst = _number(values[0]), _number(row.worst(values))
+    return nominal if len(values) == 1 else f"{nominal} ({worst})"
 
 
-def limits_of(row: "FigureRow") -> str:
-    """The limits, and in how many plants they are kept."""
-    if not row.is_limited:
+def _number(value: float) -> str:
+    """Four digits; a margin may be missing (of an unstable loop), or infinite."""
+    return "none" if np.isnan(value) else "any" if np.isinf(value) else f"{value:.4g}"
+
+
+def limits_of(row: "FigureRow", tuning: "Tuning") -> str:
+    """The limits, in how many plants they are kept, and where they are tightest."""
+    tightest = row.tightest(row.after)
+    if tightest is None:
         return ""
-    bounds = [("at least", row.at_least), ("at most", row.at_most)]
-    said = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
     count = len(row.after)
     kept = [round(count * (1 - row.violations(values))) for values in (row.before, row.after)]
-    return f"{said}: kept in {kept[1]} of {count} (before: {kept[0]})"
+    said = f"{row.bounds}: kept in {kept[1]} of {count} (before: {kept[0]})"
+    if not tuning.plants:
+        return said
+    values = [f"{address} {v[tightest]:.3g}" for address, v in tuning.plants.items()]
+    more = ", ..." if len(values) > 3 else ""
+    return f"{said}, tightest in plant {tightest} ({', '.join(values[:3])}{more})"
 
 
 def margin(members: Sequence["Margin"]) -> str:
@@ -70,6 +79,8 @@ def margin(members: Sequence["Margin"]) -> str:
     unstable = sum(not m.is_stable for m in members)
     if unstable:
         return f"unstable in {unstable} of {len(members)}"
+    if missing := sum(np.isnan(m.gain_db) for m in members):
+        return f"no loop gain where the run ends in {missing} of {len(members)}"
     gain = min(m.gain_db for m in members)
     down = max(m.gain_down_db for m in members)
     words = ["any gain" if np.isinf(gain) else f"gain +{gain:.1f} dB"]
@@ -82,6 +93,8 @@ def margin(members: Sequence["Margin"]) -> str:
             f"phase {least.phase_deg:.1f}° at {least.crossover_hz:.3g} Hz, "
             f"delay {1e3 * delay:.3g} ms"
         )
+    peaks = [m.sensitivity for m in members if np.isfinite(m.sensitivity)]
+    words += [f"Ms {max(peaks):.3g}"] if peaks else []
     return ", ".join(words)
 
 

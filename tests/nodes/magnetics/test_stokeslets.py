@@ -145,7 +145,7 @@ SWIMMER = {
 
 
 def test_a_swimmer_with_stokeslets_has_their_resistance():
-    node = HelicalSwimmerNode.with_stokeslets("swimmer", 1e-3, **SWIMMER)
+    node = HelicalSwimmerNode("swimmer", 1e-3, **SWIMMER, theory="stokeslets")
     base = np.array(stokeslet_resistance(HELIX, 1.0))
     units = np.array([1.0] * 3 + [1e-3] * 3)
     expected = 1e-6 * base * np.outer(units, units)

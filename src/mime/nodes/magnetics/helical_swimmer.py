@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
-from mime.core.node import Node, Scalar, State, Values
-from mime.core.parameters import known, with_fields
+from mime.core.node import Scalar, State, Values
 from mime.core.pose import (
     IDENTITY_POSE,
     quat_from_rotation_vector,
@@ -20,30 +19,11 @@ from mime.core.pose import (
     quat_to_matrix,
 )
 from mime.core.problem import Problem
-from mime.core.spec import (
-    Input,
-    Mapped,
-    NodeMeta,
-    Output,
-    ValidatedRange,
-    effect,
-    option,
-    parameter,
-)
+from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange
 from mime.nodes.magnetics.drag_balance import Balance, balanced_twist, free_twist
 from mime.nodes.magnetics.drawing import swimmer_drawing
-from mime.nodes.magnetics.resistive_force import (
-    THEORIES,
-    Helix,
-    filament_coefficients,
-    flow_reach,
-    helix_resistance,
-    sphere_resistance,
-)
-from mime.nodes.magnetics.stokeslets import stokeslet_resistance
-from mime.nodes.magnetics.swimmer_inertia import SwimmerInertia
-from mime.nodes.magnetics.tube import Contacts, Tube
-from mime.nodes.magnetics.wall_drag import WIDEST_SPHERE
+from mime.nodes.magnetics.swimmer_parameters import SwimmerParameters
+from mime.nodes.magnetics.tube import Contacts
 from mime.xla.stacking import stack_scalars
 
 _HERE = "mime.nodes.magnetics.helical_swimmer.HelicalSwimmerNode"
@@ -53,22 +33,22 @@ MOST_TURN_RAD = 0.5
 """In one step, which holds the wrench of its beginning."""
 
 
-class HelicalSwimmerNode(Node):
+class HelicalSwimmerNode(SwimmerParameters):
     """Helix with a head in a viscous fluid: six degrees of freedom, without inertia or with it.
 
         [F; T] = R [U - v; Omega] + (c1 Omega_z + c2 |Omega_z| Omega_z) e_z     (body's frame)
         dp/dt = U,   dq/dt = Omega q / 2
 
     R is the 6x6 resistance of a helix about z and of a spherical head, from their geometry, by
-    resistive-force theory; v is the fluid's velocity; c1 and c2 are further drag of its turning
-    about its axis, such as that of a wall or of a turbulent fluid.
+    resistive-force theory or by Stokeslets; v is the fluid's velocity; c1 and c2 are further drag
+    of its turning about its axis, such as that of a wall or of a turbulent fluid.
     """
 
     is_sampled: ClassVar[bool | None] = False
     example: ClassVar[Mapping[str, Any]] = {"filament_radius_m": 0.1}
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-106",
-        version="1.2.0",
+        version="1.3.0",
         stability="experimental",
         summary="Helical swimmer: 6x6 resistance from geometry, step-out, tube, inertia.",
         equations=(
@@ -113,11 +93,8 @@ class HelicalSwimmerNode(Node):
         changelog=(
             ("1.0.0", "2026-11-18", "First version."),
             ("1.1.0", "2026-11-18", "Tube, inertia, regularised Stokeslets, a given resistance."),
-            (
-                "1.2.0",
-                "2026-11-18",
-                "Stokeslets know the wall of a tube; leaps in a step are told.",
-            ),
+            ("1.2.0", "2026-11-18", "Stokeslets know a tube's wall; leaps in a step are told."),
+            ("1.3.0", "2026-11-18", "`theory` can be `stokeslets`; heads of half a tube's radius."),
         ),
         references=(
             "[@GrayHancock1955] Gray, J., Hancock, G. J. (1955). The propulsion of sea-urchin "
@@ -125,6 +102,8 @@ class HelicalSwimmerNode(Node):
             "[@Lighthill1976] Lighthill, J. (1976). Flagellar hydrodynamics.",
             "[@Rodenborn2013] Rodenborn, B. et al. (2013). Propulsion of microorganisms by a "
             "helical flagellum.",
+            "[@Djutanta2022] Djutanta, F. et al. (2022). Microscopic motility of isolated E. coli "
+            "flagella.",
             "[@Cortez2005] Cortez, R., Fauci, L., Medovikov, A. (2005). The method of regularized "
             "Stokeslets in three dimensions: analysis, validation, and application to helical "
             "swimming.",
@@ -134,7 +113,7 @@ class HelicalSwimmerNode(Node):
             "[@HappelBrenner1983] Happel, J., Brenner, H. (1983). Low Reynolds number "
             "hydrodynamics.",
             "[@Katz1975] Katz, D. F., Blake, J. R., Paveri-Fontana, S. L. (1975). On the movement "
-            "of slender bodies near plane boundaries at low Reynolds number.",
+            "of slender bodies near plane boundaries at low Reynolds number. (Entry not checked.)",
             "[@Chan1999] Chan, T. F., Golub, G. H., Mulet, P. (1999). A nonlinear primal-dual "
             "method for total variation-based image restoration.",
             "[@Mahoney2012] Mahoney, A. W. et al. (2012). Control of untethered magnetically "
@@ -159,72 +138,6 @@ class HelicalSwimmerNode(Node):
             Mapped("drag of a head in a tube", "mime.nodes.magnetics.wall_drag.sphere_along"),
         ),
     )
-
-    pitch_m: Scalar = parameter("m", above=0.0, doc="lambda, length of a turn along the axis")
-    helix_radius_m: Scalar = parameter("m", above=0.0, doc="rho, of the centre line")
-    turns: Scalar = parameter("", above=0.0, doc="of the helix, whole or not")
-    filament_radius_m: Scalar = parameter("m", above=0.0, doc="a")
-    viscosity_pa_s: Scalar = parameter("Pa·s", above=0.0, doc="mu of the fluid")
-    head_radius_m: Scalar | None = parameter(
-        "m", above=0.0, default=None, doc="of a sphere that touches the upper end"
-    )
-    linear_drag_n_m_s: Scalar = parameter("N·m·s", at_least=0.0, default=0.0, doc="c1")
-    quadratic_drag_n_m_s2: Scalar = parameter("N·m·s²", at_least=0.0, default=0.0, doc="c2")
-    net_weight_n: Scalar = parameter("N", default=0.0, doc="weight less buoyancy, along -z")
-    resistance_matrix: Float[Array, "6 6"] | None = parameter(
-        "N·s/m, N·s, N·m·s", shape=(6, 6), default=None, doc="R in place of the theory's"
-    )
-    theory: str = option(default="lighthill", choices=THEORIES)
-    """Which coefficients of a filament: `lighthill` or `gray_hancock`."""
-    handedness: str = option(default="right", choices=("right", "left"))
-    tube: Tube | None = effect(Tube, doc="a straight tube about it")
-    inertia: SwimmerInertia | None = effect(SwimmerInertia, doc="mass; without, none counts")
-
-    def value_problems(self) -> Iterator[Problem]:
-        if not known(self.filament_radius_m, self.helix_radius_m, self.pitch_m):
-            return
-        yield from self._tube_problems()
-        if self.resistance_matrix is not None:
-            yield from self._matrix_problems()
-            return
-        a = float(self.filament_radius_m)
-        along, across = flow_reach(self._helix, self.theory, self._drag_radius)
-        thickest = float(along**2 / across)  # where xi_t = xi_n
-        if a >= thickest:
-            words = f"must be < {thickest:.3g} m for {self.theory} on this helix, got {a:g} m"
-            hint = "A thicker filament resists more along than across: the theory ends there"
-            yield Problem(("filament_radius_m",), words, hint)
-
-    def _matrix_problems(self) -> Iterator[Problem]:
-        place = ("resistance_matrix",)
-        if self.tube is not None and self.tube.wall_drag == "fits":
-            words = "must be 'none' where the resistance is given: fits are for the theory's"
-            yield Problem(("tube", "wall_drag"), words, "Give a matrix that knows the wall")
-        if not known(self.resistance_matrix):
-            return
-        R = np.asarray(self.resistance_matrix)
-        scale = np.sqrt(np.abs(np.outer(np.diag(R), np.diag(R))))
-        if np.any(np.abs(R - R.T) > 1e-6 * scale):
-            yield Problem(place, "must be symmetric", "R about the helix' centre, in its frame")
-        elif np.any(np.diag(R) <= 0.0) or np.linalg.eigvalsh(R / scale).min() <= 0.0:
-            words = "must be positive definite: drag takes energy from every motion"
-            yield Problem(place, words, "R about the helix' centre, in its frame")
-
-    def _tube_problems(self) -> Iterator[Problem]:
-        if self.tube is None or not known(self.tube.radius_m, self.head_radius_m):
-            return
-        radius, place = float(self.tube.radius_m), ("tube", "radius_m")
-        hull = float(self.helix_radius_m + self.filament_radius_m)
-        head = 0.0 if self.head_radius_m is None else float(self.head_radius_m)
-        if radius <= max(hull, head):
-            part = "the helix" if hull >= head else "the head"
-            words = f"is too narrow: {part} has a radius of {max(hull, head):g} m, got {radius:g} m"
-            yield Problem(place, words, "Give a wider tube or a thinner swimmer")
-        elif self.tube.wall_drag == "fits" and head > WIDEST_SPHERE * radius:
-            least = head / WIDEST_SPHERE
-            words = f"must be >= {least:.3g} m for the drag of this head, got {radius:g} m"
-            hint = "The formula for a sphere ends there; or take wall_drag='none'"
-            yield Problem(place, words, hint)
 
     def boundary_input_spec(self) -> dict[str, Input]:
         return {
@@ -299,34 +212,6 @@ class HelicalSwimmerNode(Node):
             fluxes["wall_force_world"] = jnp.sum(forces, axis=0)
         return fluxes
 
-    def resistance(self) -> Float[Array, "6 6"]:
-        """R about the helix' centre, in the body's frame; N·s/m, N·s and N·m·s. Without c1, c2."""
-        if self.resistance_matrix is not None:
-            return self.resistance_matrix
-        mu, tube_radius_m = self.viscosity_pa_s, self._drag_radius
-        xi_t, xi_n = filament_coefficients(self._helix, mu, self.theory, tube_radius_m)
-        R = helix_resistance(self._helix, xi_t, xi_n)
-        if self.head_radius_m is None:
-            return R
-        return R + sphere_resistance(mu, self.head_radius_m, self._head_height, tube_radius_m)
-
-    @classmethod
-    def with_stokeslets(
-        cls, name: str, timestep: float, **parameters_and_options: Any
-    ) -> "HelicalSwimmerNode":
-        """The swimmer whose R is that of regularised Stokeslets on its geometry.
-
-        R is computed here, once; a pitch that is changed later does not change it. For gradients
-        by geometry give `stokeslet_resistance` of the helix as `resistance_matrix`. In a tube it
-        holds the wall's drag on the axis, and the node's tube has `wall_drag="none"`.
-        """
-        plain = cls(name, timestep, **parameters_and_options)
-        mu, head = plain.viscosity_pa_s, plain.head_radius_m
-        R = stokeslet_resistance(plain._helix, mu, head, tube_radius_m=plain._drag_radius)
-        if plain.tube is not None:
-            parameters_and_options["tube"] = with_fields(plain.tube, wall_drag="none")
-        return cls(name, timestep, **parameters_and_options, resistance_matrix=R)
-
     def drawing(self) -> Drawing:
         """A capsule as long and as wide as the helix, its head, and the tube."""
         return swimmer_drawing(self)
@@ -364,25 +249,6 @@ class HelicalSwimmerNode(Node):
         offsets = jnp.outer(stack_scalars(heights), quat_to_matrix(pose[3:])[:, 2])
         assert self.tube is not None
         return self.tube.contacts(pose[:3], offsets, stack_scalars(radii))
-
-    @property
-    def _head_height(self) -> Scalar:
-        """Where the head's centre is on the axis, m."""
-        return 0.5 * self.turns * self.pitch_m + self.head_radius_m
-
-    @property
-    def _drag_radius(self) -> Scalar | None:
-        """Radius of the tube whose wall adds to the drag, m."""
-        if self.tube is None or self.tube.wall_drag == "none":
-            return None
-        return self.tube.radius_m
-
-    @property
-    def _helix(self) -> Helix:
-        sign = 1.0 if self.handedness == "right" else -1.0
-        return Helix(
-            self.pitch_m, self.helix_radius_m, self.turns, self.filament_radius_m, sign
-        )  # fmt: skip
 
 
 def _turned(turn: Float[Array, "3 3"], twist: Float[Array, "6"]) -> Float[Array, "6"]:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from mime.core.drawing import Arrow, Drawing, Frame, Value
 from mime.core.node import Node, Scalar, State, Values
+from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE, quat_to_matrix
 from mime.core.problem import Problem
 from mime.core.spec import (
@@ -195,5 +195,5 @@ def _angle(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, ""]:
     return jnp.arctan2(sine, a @ b)
 
 
-def _is_zero(vector: Array) -> bool:
-    return not isinstance(vector, jax.core.Tracer) and not np.any(np.asarray(vector))
+def _is_zero(vector: ArrayLike) -> bool:
+    return known(vector) and not np.any(np.asarray(vector))

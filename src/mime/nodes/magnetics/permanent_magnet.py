@@ -82,8 +82,8 @@ class PermanentMagnetNode(Node):
             "(2018). Exact expression for the magnetic field of a finite cylinder with arbitrary "
             "uniform magnetization.",
             "[@Derby2010] Derby, N., Olbert, S. (2010). Cylindrical magnets and ideal solenoids.",
-            "[@Bulirsch1965] Bulirsch, R. (1965). Numerical calculation of elliptic integrals and "
-            "elliptic functions.",
+            "[@Bulirsch1969] Bulirsch, R. (1969). Numerical calculation of elliptic integrals and "
+            "elliptic functions. III.",
         ),
         implementation=(
             Mapped("B, dB/dp", f"{_HERE}.compute_boundary_fluxes"),

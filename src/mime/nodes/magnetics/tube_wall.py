@@ -10,6 +10,7 @@ Computed in NumPy, once for a body: the integral has no gradients here.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -29,7 +30,9 @@ _HALVES = 8
 def wall_mobility(points_m: np.ndarray, tube_radius_m: float) -> np.ndarray:
     """mu W of forces at points (n, 3) of a tube about z, as a (3n, 3n) matrix; 1/m.
 
-    It is symmetric to 1e-11, by the reciprocal theorem and not by construction.
+    It is symmetric to 1e-11, by the reciprocal theorem and not by construction. W follows from the
+    two radii, the way along the tube and the angle about it, so pairs of points that share the
+    first three (of a helix, of rings on a head) share their integral.
     """
     R = tube_radius_m
     x, y, z = np.asarray(points_m, float).T
@@ -37,27 +40,57 @@ def wall_mobility(points_m: np.ndarray, tube_radius_m: float) -> np.ndarray:
     radii, ring = np.unique(np.round(r / R, 9), return_inverse=True)
     widest = max(float(radii[-1]), 0.05)
     k, weights = _panels(_WAVES / (R * (1.0 - widest)), min(8.0 / np.ptp([*z, 0.0, R]), 2.0 / R))
-    axes = _cylindrical_axes(phi)
-    total = np.zeros((3 * len(r), 3 * len(r)))
+    ways = _Ways.of(ring, z / R, k * R)
+    apart = phi[:, None] - phi
+    total = np.zeros((3, 3, len(r), len(r)))
     for m in range(math.ceil(math.log(_TURNS) / (2.0 * math.log(widest))) + 2):
         inside, at_wall = _regular(m, k, radii * R, R), _regular(m, k, np.array([R]), R)
         scale = np.abs(at_wall).max(axis=-2, keepdims=True)
         driven = np.linalg.solve(at_wall / scale, _stokeslet_at_wall(m, k, radii * R, R))
-        inside = inside / scale * weights[:, None, None, None]
-        for sign in (1, -1) if m else (1,):
-            # The wave with -m is the mirror image of the one with m.
-            wave = np.exp(1j * (sign * m * phi + k[:, None] * z))[..., None, None]
-            mirrored = axes * np.array([1.0, sign, 1.0])
-            left = (mirrored @ inside[:, ring]) * wave
-            right = (mirrored @ driven[:, ring].swapaxes(-1, -2)) * wave.conj()
-            total += _flat(left, -1.0) @ _flat(right, 1.0).T
-    return -total / (4.0 * math.pi**2)
+        waves = ways.summed(inside / scale * weights[:, None, None, None], driven)
+        # The wave with -m is the mirror image of the one with m: of their sum, what couples e_phi
+        # with e_r and e_z is odd in the angle between the points, and all else is even.
+        twice = 2.0 if m else 1.0
+        even, odd = twice * np.cos(m * apart), -twice * np.sin(m * apart)
+        for i, j in np.ndindex(3, 3):
+            if (i == 1) == (j == 1):
+                total[i, j] += even * waves[i, j].real[ways.pair]
+            else:
+                total[i, j] += odd * waves[i, j].imag[ways.pair]
+    axes = _cylindrical_axes(phi)
+    world = np.einsum("pai,ijpq,qbj->paqb", axes, total, axes)
+    return -world.reshape(3 * len(r), -1) / (4.0 * math.pi**2)
 
 
-def _flat(waves: np.ndarray, sign: float) -> np.ndarray:
-    """Real and imaginary parts of (k, n, 3, 3) side by side, a row for each n and direction."""
-    rows = waves.transpose(1, 2, 0, 3).reshape(3 * waves.shape[1], -1)
-    return np.concatenate([rows.real, sign * rows.imag], axis=1)
+class _Ways(NamedTuple):
+    """Ways along the tube between points of two radii; each is looked at once."""
+
+    waves: dict[tuple[int, int], tuple[slice, np.ndarray]]
+    """By both radii: which of the ways, and e^(i k Δz) of them (k, way)."""
+    pair: np.ndarray
+    """Which way there is between two points, (n, n)."""
+
+    @staticmethod
+    def of(ring: np.ndarray, z: np.ndarray, k: np.ndarray) -> "_Ways":
+        count = int(ring.max()) + 1
+        # Complex numbers are sorted by their real parts first: all ways of two radii are together.
+        keys = (ring[:, None] * count + ring) + 1j * np.round(z[:, None] - z, 9)
+        ways, pair = np.unique(keys, return_inverse=True)
+        kinds, starts = np.unique(ways.real.astype(int), return_index=True)
+        found = {}
+        for kind, start, end in zip(kinds, starts, [*starts[1:], len(ways)], strict=True):
+            part = slice(start, end)
+            found[divmod(int(kind), count)] = part, np.exp(1j * np.outer(k, ways[part].imag))
+        return _Ways(found, pair.reshape(len(z), -1))
+
+    def summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Sum over k of left (k, r, 3, 3) times right (k, r', 3, 3) times the wave; (3, 3, way)."""
+        total = np.empty((3, 3, int(self.pair.max()) + 1), complex)
+        for (here, there), (part, wave) in self.waves.items():
+            # No BLAS, whose threads wait for each other longer than such a product takes.
+            product = left[:, here] @ right[:, there]
+            total[..., part] = np.einsum("kij,kw->ijw", product, wave)
+        return total
 
 
 def _panels(end: float, width: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,8 +6,9 @@ the system, which fills memory with zeros before it gives it, is asked once. A m
 the same bits for any part and any number of threads, since they are made of its own samples alone.
 """
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -50,8 +51,9 @@ class Reduction:
         for name in self.fields:
             node, field, _ = split_field(name)
             kept = samples[node][field][:, self.stride - 1 :: self.stride]
-            room = np.empty((self.size, *kept.shape[1:]), kept.dtype)
-            self.arrays.setdefault(name, room)[rows] = kept
+            if name not in self.arrays:  # whichever thread is first
+                self.arrays.setdefault(name, np.empty((self.size, *kept.shape[1:]), kept.dtype))
+            self.arrays[name][rows] = kept
 
 
 class _StoppedError(Exception):
@@ -78,9 +80,22 @@ def in_parts(job: BatchJob, take: Callable[[slice, Fields], None]) -> dict[int, 
         if stopped:
             raise _StoppedError
 
+    @contextlib.contextmanager
+    def all_or_none() -> Iterator[None]:
+        """Stop the other threads where one of them, or the one that waits for them, fails."""
+        try:
+            yield
+        except _StoppedError:
+            return
+        except BaseException:
+            left.clear()
+            stopped.append(True)
+            raise
+
     def work(_: int) -> None:
         pace, room = Pace(), Room()
-        with jax.enable_x64(double):  # the caller's holds in the caller's thread only
+        # The caller's precision holds in the caller's thread only.
+        with all_or_none(), jax.enable_x64(double):
             while left:
                 try:
                     members = left.pop()
@@ -94,13 +109,8 @@ def in_parts(job: BatchJob, take: Callable[[slice, Fields], None]) -> dict[int, 
     if threads == 1 or len(left) == 1:
         work(0)
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            try:
-                list(pool.map(work, range(threads)))
-            except BaseException:
-                left.clear()
-                stopped.append(True)
-                raise
+        with ThreadPoolExecutor(threads) as pool, all_or_none():
+            list(pool.map(work, range(threads)))
     return _joined(job, sorted(done, key=lambda each: each[0].start))
 
 

@@ -25,7 +25,7 @@ from mime.scenarios.merits import Merit, of_members
 
 _PART_BYTES = 2**23
 """Of samples: near enough to the core, and Python's share is small (3 MB take 5 % longer)."""
-_FEWEST, _MOST = 64, 8192
+_FEWEST, _MOST = 64, 2048
 """Members of a part: a call of a kernel takes as long as some hundred steps."""
 
 

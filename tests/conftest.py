@@ -45,6 +45,8 @@ def where_shapes_are_named(*, typechecker, decorate=jaxtyping.jaxtyped):
 jaxtyping.jaxtyped = where_shapes_are_named  # what the hook writes above each function
 jaxtyping.install_import_hook(WITH_SHAPES, "beartype.beartype")
 
+# Threads of a small product wait for each other longer than it takes, and that is counted.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("MIME_NATIVE", "strict")  # a slip of the compiler fails a test
 if not FULL:  # XLA's older emitter of loops takes a tenth off all tests; `make soak` has the users'
     older = "--xla_cpu_use_fusion_emitters=false"

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+import mime
 from fitting.motors import COLUMNS, NOISE, TRUE, UNKNOWNS, bench, clean_motor, motor_log
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import experiment
@@ -35,7 +36,7 @@ def found():
         noise = {f: np.full(SEEDS, sigma) for f, sigma in first_noise(model).items()}
         truth = [*TRUE.values(), 0.4e-3, 1e-3]
         expected = np.array([c.z(value) for c, value in zip(unknowns, truth, strict=True)])
-        z = np.tile(expected, (SEEDS, 1))  # where it starts is no matter; other tests start away
+        z = np.tile(expected, (SEEDS, 1))  # where it starts is no matter: see the last test
 
         def normal(z):
             return model.programs.normal_of_many(z, measured, model.data)
@@ -77,3 +78,24 @@ def test_readings_between_the_steps_are_exact(found):
     *_, exact = found
     assert exact["motor.rotor_angular_velocity"] < 1e-7  # of 50 rad/s
     assert exact["motor.current"] < 1e-12  # one whole row late
+
+
+@pytest.mark.soak("a thousand whole fits: four minutes; the batch above has the same logs at once")
+def test_whole_fits_that_start_away_cover_the_truth_as_well():
+    """`mime.fit` of each log, every start 1.5 times the truth: parts of the log, profiles and all.
+
+    A current that is one whole row late has a minimum on either side of it, since volts jump there;
+    which of the two a descent ends in is no matter to the coverage.
+    """
+    time, volts, clean = clean_motor(ROWS, late=(0.4, 1.0))
+    draws = np.random.default_rng(2).normal(size=(SEEDS, ROWS, 2))
+    truth = dict(zip(UNKNOWNS, TRUE.values(), strict=True))
+    truth |= {f"{COLUMNS['speed']} delay": 0.4e-3, f"{COLUMNS['current']} delay": 1e-3}
+    simulation, covered = bench(1.5), np.zeros(len(truth))
+    for noise in NOISE * draws:
+        speed, current = (clean + noise).T
+        log = {"time": time, "volts": volts, "speed": speed, "current": current}
+        fit = mime.fit(simulation, log, COLUMNS, UNKNOWNS, starts=1, progress=False)
+        assert fit.is_explained
+        covered += [fit[name].low <= value <= fit[name].high for name, value in truth.items()]
+    assert np.all(np.abs(covered / SEEDS - 0.95) <= 0.02), covered / SEEDS

@@ -65,7 +65,8 @@ def cli(capsys, tmp_path, monkeypatch):
 
 def test_a_fit_is_told_saved_and_reported(cli, tmp_path):
     code, out, err = cli()
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert all("steps/s" in line for line in err.splitlines())  # a loaded machine shows progress
     assert out.startswith("The motor of rig 3\n")
     assert "not known by itself; prior kept" in out
     saved = mime.Fit.load(tmp_path / "mime_output" / "fit" / "fit.json")
@@ -91,6 +92,26 @@ def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
         (('"rpm"', '"rps"'), "fit.toml:9: columns.speed: 'rad/s' cannot be"),
         (("motor.r_ohm", "motor.r_ohms"), "no parameter 'r_ohms' (did you mean 'r_ohm'?)"),
         (("steps.csv", "step.csv"), "step.csv: no such file"),
+        (
+            ('"motor.kt_n_m_per_a"', '"motor.r_ohm"'),
+            "fit.toml:4: unknowns: 'motor.r_ohm' is there t",
+        ),
+        (
+            ('unit = "rpm"', "noise = 0.0"),
+            "fit.toml: 1 problem\n  fit.toml:9: columns.speed.noise: mu",
+        ),
+        (
+            ('"steps.csv"', '"steps.csv"\ntime_unit = "min"'),
+            "fit.toml:13: logs.steps.time_unit: must be one of 's', 'ms'",
+        ),
+        (
+            ('"steps.csv"', '"steps.csv"\n[logs.steps.initial]\n"motor.speed" = 1.0'),
+            "fit.toml:14: logs.steps.initial.\"motor.speed\": the state of 'motor' has no field",
+        ),
+        (
+            ('"steps.csv"', '"steps.csv"\n[logs.steps.initial."motor.angle"]\nbetween = [2, 1]'),
+            'fit.toml:14: logs.steps.initial."motor.angle".between: between must be (least',
+        ),
         (("volts =", "volt ="), "steps.csv: has no column 'volt' (did you mean 'volts'?)"),
     ],
 )

@@ -54,6 +54,20 @@ def test_what_the_motor_gives_is_in_the_field_or_moves_the_swimmer(run):
     assert given - kept - turned_along == pytest.approx(shaft, rel=1e-6)
 
 
+@pytest.mark.slow
+def test_the_swimmer_costs_the_motor_the_torque_of_its_reaction(scenario, run):
+    changed = {"body.moment_a_m2": np.array([1e-12, 0.0, 0.0])}
+    alone = scenario.simulation.with_parameters(changed).run(
+        4.0, scenario.inputs, initial_state=scenario.initial_state, record={"rotor": ["current"]}
+    )
+    late = run.time > 3.0 - 0.5 * DT
+    cost = (run["rotor"]["current"] - alone["rotor"]["current"])[late].mean()
+    # The motor turns more slowly by it: kt² / (kt² + R b) of the torque over kt, 9.0 µA of 0.1 A.
+    told = -run["body"]["load_torque"][late].mean() / 0.05 * 0.05**2 / (0.05**2 + 1e-4)
+    assert told == pytest.approx(9.0e-6, rel=5e-3)
+    assert cost == pytest.approx(told, rel=1e-3)
+
+
 def integral(power):
     return DT * (np.sum(power) - 0.5 * (power[0] + power[-1]))
 

@@ -449,6 +449,10 @@ def test_an_error_without_problems_is_told_at_the_nodes_table(write, monkeypatch
         ("rotor.r_ohm=-1", "--set rotor.r_ohm=-1: nodes.rotor.r_ohm: must be >= 0 Ω, got -1"),
         ("rotr.r_ohm=1", "--set rotr.r_ohm=1: must be NODE.PARAMETER=VALUE, simulation.KEY=VALUE "),
         ("rotor", "--set rotor: must be NODE.PARAMETER=VALUE"),
+        (
+            'inputs.rotor.commanded_voltage={kind="constant", value="six"}',
+            '--set inputs.rotor.commanded_voltage={kind="constant", value="six"}: inputs.',
+        ),
         ("rotor.r_om=1", "--set rotor.r_om=1: nodes.rotor.r_om: MotorNode has no parameter 'r_om'"),
         ("simulation.seed=x", "--set simulation.seed=x: simulation.seed: must be a whole number"),
         ("rotor.r_ohm.x=1", "--set rotor.r_ohm.x=1: nodes.rotor.r_ohm: is not a table"),

@@ -153,3 +153,14 @@ def test_a_loop_that_does_nothing_has_no_margins():
     found = margin_of(lambda g: np.diag([0.5, 0.2]), DT)
     assert found.is_stable
     assert np.isnan(found.gain_db)
+
+
+def test_a_drive_at_its_limit_has_no_loop():
+    """Its torque is what the limit says, whatever the gains: half of them, too, but not none."""
+    simulation = motor(limits=mime.Limits(torque_n_m=0.02))
+    inputs = {"motor": {"commanded_velocity": 10.0}}
+    _, matrix = matrix_of(simulation, ["motor.velocity_kp"], inputs=inputs)
+    found = margin_of(matrix, DT)
+    assert found.is_stable
+    assert np.isnan(found.gain_db)
+    assert np.isnan(found.phase_deg)

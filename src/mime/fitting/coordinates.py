@@ -21,7 +21,12 @@ def coordinates(
 ) -> tuple[Coordinate, ...]:
     """All unknowns; an `InputError` says which is none of the graph's."""
     if not isinstance(unknowns, Mapping):
-        unknowns = dict.fromkeys(texts("unknowns", unknowns))
+        names = texts("unknowns", unknowns)
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InputError(
+                f"{quoted(twice)} is there twice", place=("unknowns",), label="unknowns:"
+            )
+        unknowns = dict.fromkeys(names)
     found = [
         c
         for address, given in mapping("unknowns", unknowns, "{'node.parameter': Unknown()}").items()

@@ -2,12 +2,13 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mime.core.arguments import path as path_of
-from mime.core.problem import InputError
+from mime.core.problem import InputError, Place
 from mime.fitting.channel import Channel
 from mime.fitting.fit import fit
 from mime.fitting.from_scenario import constants_of, start_of
@@ -59,8 +60,8 @@ class LogTable(_Table):
 
     file: str
     time: str = "time"
-    time_unit: str = "s"
-    inputs: str = ""
+    time_unit: Literal["s", "ms", "us", "µs", "ns"] = "s"
+    inputs: Literal["", "from", "until"] = ""
     held_out: bool = False
     initial: dict[str, Number | UnknownTable] = {}
 
@@ -104,7 +105,7 @@ class FitFile:
             }
             unknowns: Any = table.unknowns
             if isinstance(unknowns, dict):
-                unknowns = {address: given.unknown() for address, given in unknowns.items()}
+                unknowns = self._unknowns(("unknowns",), unknowns)
             logs = [
                 Log(
                     folder / entry.file,
@@ -113,10 +114,11 @@ class FitFile:
                     time_unit=entry.time_unit,
                     inputs=entry.inputs,
                     held_out=entry.held_out,
-                    initial=self._initial(entry),
+                    initial=self._initial(name, entry),
                 )
                 for name, entry in table.logs.items()
             ]
+            self.source.stop_if_any()
             return fit(
                 self.scenario.simulation,
                 logs,
@@ -132,16 +134,25 @@ class FitFile:
         except LogError:
             raise
         except InputError as error:
-            self.source.refuse_arguments(error)
+            named = {str(problem.place[-1]) for problem in error.problems if problem.place}
+            of = [name for name, entry in table.logs.items() if named & set(entry.initial)]
+            self.source.refuse_arguments(error, {"initial": ("logs", *of[:1])})
             raise
 
-    def _initial(self, entry: LogTable) -> dict[str, Any]:
+    def _initial(self, log: str, entry: LogTable) -> dict[str, Any]:
         """The scenario's initial state, and what the log says of it."""
-        said = {
-            name: given.unknown() if isinstance(given, UnknownTable) else given
-            for name, given in entry.initial.items()
-        }
+        said = self._unknowns(("logs", log, "initial"), entry.initial)
         return {**start_of(self.scenario), **said}
+
+    def _unknowns(self, at: Place, given: Mapping[str, float | UnknownTable]) -> dict[str, Any]:
+        """A table of numbers and unknowns; what is wrong with one is noted with its line."""
+        found: dict[str, Any] = {}
+        for name, entry in given.items():
+            try:
+                found[name] = entry.unknown() if isinstance(entry, UnknownTable) else entry
+            except InputError as error:
+                self.source.refuse((*at, name), error)
+        return found
 
     def _others(self, columns: dict[str, Channel]) -> dict[str, Any]:
         """Inputs of the scenario that no log has."""

@@ -54,7 +54,7 @@ class Source:
     file: Path
     text: str
     data: dict[str, Any]
-    lines: Mapping[Place, int]
+    lines: dict[Place, int]
     """The line of every key and table."""
     allow_code: bool = False
     """Whether a node's type may name a file of Python."""
@@ -209,6 +209,9 @@ def apply_overrides(overrides: Sequence[str], source: Source) -> None:
             continue
         table[place[-1]] = _override_value(value.strip())
         source.overridden[place] = words
+        replaced = [at for at in source.lines if at[: len(place)] == place != at]
+        for at in replaced:  # the file's lines are not of what took their place
+            del source.lines[at]
 
 
 def _override_place(name: str, source: Source) -> Place | None:

@@ -23,10 +23,14 @@ def validated(
         return model.model_validate(dict(table))
     except ValidationError as error:
         wrong: set[Place] = set()
-        for entry in error.errors(include_url=False):
-            place = _place(entry, table)
+        found = [(entry, _place(entry, table)) for entry in error.errors(include_url=False)]
+        for entry, place in found:
             told = place in wrong  # once for all types of a union
             wrong.add(place)
+            # Another type of the union was meant: what is wrong within it is told.
+            told |= entry["type"] in _TYPES and any(
+                len(other) > len(place) and other[: len(place)] == place for _, other in found
+            )
             if not told and not _misspelt(entry, place, model):
                 source.add((*at, *place), _words(entry, place, model))
     if () in wrong:  # its keys do not go together

@@ -154,10 +154,11 @@ class Bench:
                     kept[factor] = np.asarray(self.matrices(loop, values, factor, states))
                 return kept[factor]
 
-            members = range(len(of(1.0)))
-            one = [margin_of(lambda g, m=m, of=of: of(g)[m], self.period_s) for m in members]
             self._refuse_without_loop_gain(loop, of)
-            found.append(one)
+            members = range(len(of(1.0)))
+            found.append(
+                [margin_of(lambda g, m=m, of=of: of(g)[m], self.period_s) for m in members]
+            )
         return found
 
     def _refuse_without_loop_gain(self, loop: Loop, of: Callable[[float], np.ndarray]) -> None:
@@ -165,8 +166,10 @@ class Bench:
         if not self.margin_limits.said:
             return
         for closed, opened, half in zip(of(1.0), of(0.0), of(0.5), strict=True):
-            sound = all(np.isfinite(A).all() for A in (closed, opened, half))
-            if sound and not is_one_signal(LoopGain(closed, opened), half):
+            if not all(np.isfinite(A).all() for A in (closed, opened, half)):
+                continue
+            gain = LoopGain(closed, opened)
+            if gain.has_gain and not is_one_signal(gain, half):
                 raise InputError(
                     f"the loop of {loop.name} has no L(z) to hold to margins: its gains "
                     f"({', '.join(loop.addresses)}) act within a step, on several signals, or more "

@@ -14,8 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-_FREQUENCIES = 4000
+_FREQUENCIES = 1500
 _DECADES = 7.0
+_NOTHING = 1e-6
+"""|L| below which there is no loop: rounding of double eigenvalues leaves 1e-8."""
 UNSTABLE = 1e-9
 """By how much an eigenvalue may be outside of the circle: an integrator is on it, but for
 rounding."""
@@ -47,9 +49,8 @@ class LoopGain:
 
     @property
     def has_gain(self) -> bool:
-        """The loop does anything here: at a limit of its drive it does not."""
-        size = np.abs(self.closed).max(initial=0.0)
-        return bool(np.abs(self.closed - self.opened).max(initial=0.0) > 1e-14 * size)
+        """The loop does anything here: at a limit of its drive it does not, and L is 0."""
+        return bool(np.abs(self.curve[1]).max(initial=0.0) > _NOTHING)
 
     def at(self, angles: np.ndarray) -> np.ndarray:
         """L on the unit circle, (k,) radians a period to (k,)."""
@@ -75,14 +76,16 @@ class LoopGain:
         return tuple(s * np.real(factor * M) for s, M in zip((-1, 1), inverses, strict=True))  # type: ignore[return-value]
 
     @cached_property
-    def angles(self) -> np.ndarray:
-        """Where to look: seven decades up to Nyquist's frequency, and about every resonance."""
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Angles, seven decades up to Nyquist's frequency and about every resonance, and L."""
         even = np.pi * np.logspace(-_DECADES, 0.0, _FREQUENCIES)
         both = np.concatenate([self.poles, self.open_poles])
         wide = np.abs(1.0 - np.abs(both))
         about = (np.angle(both) + wide * np.array([[-1.0], [0.0], [1.0]])).ravel()
         angles = np.union1d(even, about[(about > even[0]) & (about < np.pi)])
-        return angles[np.isfinite(self.at(angles))]
+        L = self.at(angles)
+        there = np.isfinite(L)
+        return angles[there], L[there]
 
 
 def radius(A: np.ndarray) -> float:

@@ -88,7 +88,7 @@ class MarginLimits:
             return np.full(count, 1.0 + self.periods * growth), all_of, nothing
         if not loop.has_gain:
             return np.ones(count), nothing, nothing
-        found = distances(loop, self.period_s)
+        found = distances(loop, self.period_s, self.said)
         values, by_closed, by_opened = np.full(count, 1.0 - _MOST), nothing, nothing.copy()
         for place, (key, said) in enumerate(self.said.items()):
             wanted, distance = KINDS[key].distance(said), found[key]

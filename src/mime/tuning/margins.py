@@ -15,12 +15,13 @@ then the factor at which an eigenvalue of A(g) leaves the unit circle, and there
 
 import dataclasses
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from mime.tuning.loop_gain import UNSTABLE, LoopGain, radius
 
+ALL = ("gain_db", "gain_down_db", "phase_deg", "delay_s", "sensitivity")
 _FACTORS = np.logspace(-3.0, 3.0, 121)
 _NONE = float("nan")
 
@@ -93,23 +94,21 @@ def is_one_signal(loop: LoopGain, half: np.ndarray) -> bool:
     return len(sizes) < 2 or bool(sizes[1] <= 1e-7 * sizes[0])
 
 
-def distances(loop: LoopGain, period_s: float) -> dict[str, Distance]:
-    """All margins of a stable loop that has an L(z)."""
-    L = loop.at(loop.angles)
-    up, down = _gain(loop, L)
-    phase, delay = _phase(loop, L, period_s)
-    return {
-        "gain_db": up,
-        "gain_down_db": down,
-        "phase_deg": phase,
-        "sensitivity": _sensitivity(loop, L),
-        "delay_s": delay,
-    }
+def distances(loop: LoopGain, period_s: float, keys: Collection[str] = ALL) -> dict[str, Distance]:
+    """Margins of a stable loop that has an L(z), at least those that are asked for."""
+    found = {}
+    if "gain_db" in keys or "gain_down_db" in keys:
+        found["gain_db"], found["gain_down_db"] = _gain(loop)
+    if "phase_deg" in keys or "delay_s" in keys:
+        found["phase_deg"], found["delay_s"] = _phase(loop, period_s)
+    if "sensitivity" in keys:
+        found["sensitivity"] = _sensitivity(loop)
+    return found
 
 
-def _gain(loop: LoopGain, L: np.ndarray) -> tuple[Distance, Distance]:
+def _gain(loop: LoopGain) -> tuple[Distance, Distance]:
     """How far the gain may grow, and how far it may fall, in decibel."""
-    angles, found = loop.angles, []
+    (angles, L), found = loop.curve, []
     turns = (L.imag[:-1] * L.imag[1:] < 0) & (L.real[:-1] < 0) & (L.real[1:] < 0)
     for k in np.flatnonzero(turns):
         angle = _root(lambda a: loop.one(a).imag, angles[k], angles[k + 1])
@@ -128,9 +127,10 @@ def _gain(loop: LoopGain, L: np.ndarray) -> tuple[Distance, Distance]:
     return both[1.0], both[-1.0]
 
 
-def _phase(loop: LoopGain, L: np.ndarray, period_s: float) -> tuple[Distance, Distance]:
+def _phase(loop: LoopGain, period_s: float) -> tuple[Distance, Distance]:
     """Phase margin in degrees, and delay margin in seconds."""
-    angles, loud = loop.angles, np.abs(L) - 1.0
+    angles, L = loop.curve
+    loud = np.abs(L) - 1.0
     phase, delay = Distance(np.inf), Distance(np.inf)
     for k in np.flatnonzero(loud[:-1] * loud[1:] < 0):
         angle = _root(lambda a: abs(loop.one(a)) - 1.0, angles[k], angles[k + 1])
@@ -147,11 +147,11 @@ def _phase(loop: LoopGain, L: np.ndarray, period_s: float) -> tuple[Distance, Di
     return phase, delay
 
 
-def _sensitivity(loop: LoopGain, L: np.ndarray) -> Distance:
+def _sensitivity(loop: LoopGain) -> Distance:
     """The least |1 + L|, the inverse of the largest sensitivity."""
     from scipy.optimize import minimize_scalar
 
-    angles = loop.angles
+    angles, L = loop.curve
     k = int(np.argmin(np.abs(1.0 + L)))
     low, high = angles[max(k - 1, 0)], angles[min(k + 1, len(angles) - 1)]
     near = minimize_scalar(

@@ -33,8 +33,6 @@ def _figures(bench: Bench, scale: float, z: Any) -> tuple[Any, Any, Any]:
 
 
 def _with_margins(bench: Bench, scale: float) -> Slopes:
-    @jax.jit
-    @jax.vmap
     def of(z: Any) -> Any:
         cost, excess, states = _figures(bench, scale, z)
         values, loops = bench.gains.values(z), bench.loops
@@ -42,9 +40,14 @@ def _with_margins(bench: Bench, scale: float) -> Slopes:
         opened = [bench.matrices(loop, values, 0.0, states) for loop in loops]
         return cost, excess, closed, jnp.stack(opened, axis=1)
 
+    def pulled(z: Any, pulls: Any) -> Any:
+        return sum(jnp.vdot(pull, value) for pull, value in zip(pulls, of(z), strict=True))
+
+    # Twice forward: a run whose slope is asked for at once keeps nothing for later.
+    forward, backward = jax.jit(jax.vmap(of)), jax.jit(jax.vmap(jax.grad(pulled)))
+
     def slopes(x: np.ndarray, multipliers: np.ndarray, weight: np.ndarray) -> Any:
-        found, back = jax.vjp(of, jnp.asarray(x))
-        cost, own, closed, opened = map(np.asarray, found)
+        cost, own, closed, opened = map(np.asarray, forward(x))
         closed = np.broadcast_to(closed[:, :, None], opened.shape)  # (starts, plants, loops, n, n)
         margins, by_closed, by_opened = bench.margin_limits.excess_of_all(closed, opened)
         excess = np.concatenate([own, margins.reshape(len(x), -1)], axis=1)
@@ -54,8 +57,7 @@ def _with_margins(bench: Bench, scale: float) -> Slopes:
         of_margins = rest.reshape(margins.shape)
         through_closed = np.einsum("splk,splkij->spij", of_margins, by_closed)
         through_opened = np.einsum("splk,splkij->splij", of_margins, by_opened)
-        pulls = (np.ones_like(cost), of_figures, through_closed, through_opened)
-        (slope,) = back(jax.tree.map(jnp.asarray, pulls))
+        slope = backward(x, (np.ones_like(cost), of_figures, through_closed, through_opened))
         return value, np.asarray(slope), cost, excess
 
     return slopes

@@ -207,9 +207,10 @@ def _refuse_infeasible(
         if (member := row.tightest(row.after)) is not None and excess[member] > KEPT_BY:
             kept = int(np.count_nonzero(excess <= KEPT_BY))
             value = row.after[member]
+            told = "none, unstable or without loop gain where the run ends"
+            told = told if np.isnan(value) else f"{value:.4g} {row.unit}".strip()
             worst.append(
-                f"{row.name}: {'none' if np.isnan(value) else f'{value:.4g} {row.unit}'.strip()}, "
-                f"wanted {row.bounds} (kept in {kept} of {len(excess)} plants)"
+                f"{row.name}: {told}, wanted {row.bounds} (kept in {kept} of {len(excess)} plants)"
             )
     gains = ", ".join(f"{g.name} = {v:.4g}" for g, v in zip(bench.gains.entries, new, strict=True))
     raise InputError(

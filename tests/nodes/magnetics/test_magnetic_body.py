@@ -248,3 +248,27 @@ def test_bad_soft_matter_is_refused_by_name():
 
 def test_metadata_is_whole():
     assert body().validate_mime_consistency() == []
+
+
+def test_fields_of_two_magnets_add_where_they_are_wired():
+    places = np.array([[0.0, 0.0, 0.1], [0.05, -0.08, 0.0]])
+    graph = GraphManager()
+    graph.add_node(MagneticBodyNode("body", 1e-3, moment_a_m2=(1e-3, 2e-3, 0.0)))
+    for k in range(2):
+        graph.add_node(PermanentMagnetNode(f"magnet{k}", 1e-3, moment_a_m2=10.0 + k))
+        for name in ("magnet_pose_world", "points_world"):
+            graph.add_external_input(f"magnet{k}", name)
+        for name in ("field_world", "field_gradient_world"):
+            graph.add_edge(f"magnet{k}", "body", name, name)
+    poses = np.hstack([places, np.tile([1.0, 0.0, 0.0, 0.0], (2, 1))])
+    here = np.zeros(3)
+    inputs = {f"magnet{k}": {"magnet_pose_world": poses[k], "points_world": here} for k in range(2)}
+    run = graph.compile().run(1e-3, inputs, record={"body": ["wrench_world"]})
+    both = magpylib.Collection(
+        *(magpylib.misc.Dipole(places[k], moment=(10.0 + k, 0, 0)) for k in range(2))
+    )
+    m, B = np.array([1e-3, 2e-3, 0.0]), both.getB(here)
+    np.testing.assert_allclose(run["body"]["wrench_world"][0, 3:], np.cross(m, B), rtol=1e-12)
+    nearby = both.getB(1e-6 * np.array([[1, 0, 0], [-1, 0, 0]]))
+    pull = m @ (nearby[0] - nearby[1]) / 2e-6
+    assert run["body"]["wrench_world"][0, 0] == pytest.approx(pull, rel=1e-7)  # differences

@@ -262,6 +262,25 @@ def test_the_tube_is_drawn_along_its_axis():
     assert tube.size == (R_TUBE, 0.2)
 
 
+@pytest.mark.parametrize(("handedness", "sign"), [("right", 1.0), ("left", -1.0)])
+def test_the_helix_is_drawn_as_it_winds(handedness, sign):
+    node = HelicalSwimmerNode(
+        "helix", 1e-3, pitch_m=4e-3, helix_radius_m=1e-3, turns=1.5, filament_radius_m=1e-4,
+        viscosity_pa_s=1e-3, handedness=handedness,
+    )  # fmt: skip
+    shapes = node.drawing().shapes
+    middle, half = np.array([s.pose[:3] for s in shapes]), []
+    for shape in shapes:
+        rotation = scipy.spatial.transform.Rotation.from_quat(shape.pose[3:], scalar_first=True)
+        half.append(0.5 * shape.size[1] * rotation.apply([0.0, 0.0, 1.0]))
+    np.testing.assert_allclose((middle + half)[:-1], (middle - half)[1:], atol=1e-15)  # a chain
+    ends = np.array([(middle - half)[0], (middle + half)[-1]])
+    np.testing.assert_allclose(ends[:, 2], [-3e-3, 3e-3], rtol=1e-12)
+    np.testing.assert_allclose(np.hypot(*ends[:, :2].T), 1e-3, rtol=1e-12)
+    angles = np.unwrap(np.arctan2(middle[:, 1], middle[:, 0]))
+    np.testing.assert_allclose(np.diff(angles), sign * np.pi / 6, rtol=1e-9)  # 12 of them a turn
+
+
 @pytest.mark.parametrize(("wall", "words"), [
     ({"radius_m": 0.4e-3}, "too narrow: the head has a radius of 0.0005 m"),
     ({"radius_m": 0.7e-3}, ">= 0.000833 m for the drag of this head"),

@@ -1,6 +1,8 @@
 """What there is to see of a magnet and its moment, and of a swimmer in its tube."""
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,8 @@ _FIELD_RGBA = (0.15, 0.35, 0.85, 1.0)
 _SWIMMER_RGBA, _TUBE_RGBA = (0.2, 0.55, 0.45, 1.0), (0.6, 0.75, 0.9, 0.25)
 _DIPOLE_M = 0.01
 """Radius of the ball that stands for a magnet without a size."""
+_MOST = 120
+"""Capsules of a helix."""
 
 
 def magnet_drawing(magnet: "PermanentMagnetNode") -> Drawing:
@@ -46,11 +50,9 @@ def magnet_drawing(magnet: "PermanentMagnetNode") -> Drawing:
 
 
 def swimmer_drawing(swimmer: "HelicalSwimmerNode") -> Drawing:
-    """A capsule as long and as wide as the helix, its head, and the tube about it."""
-    length, radius = float(swimmer.turns * swimmer.pitch_m), float(swimmer.helix_radius_m)
-    shapes: list[Shape] = [
-        Solid("swimmer", rgba=_SWIMMER_RGBA, form="capsule", size=(radius, length))
-    ]
+    """The helix, which is seen to turn, its head, and the tube about it."""
+    length = float(swimmer.turns) * float(swimmer.pitch_m)
+    shapes: list[Shape] = list(_helix(swimmer))
     if swimmer.head_radius_m is not None:
         b = float(swimmer.head_radius_m)
         at = (0.0, 0.0, 0.5 * length + b, 1.0, 0.0, 0.0, 0.0)
@@ -61,13 +63,29 @@ def swimmer_drawing(swimmer: "HelicalSwimmerNode") -> Drawing:
     return Drawing((frame,), tuple(shapes), size_m=2.0 * length)
 
 
+def _helix(swimmer: "HelicalSwimmerNode") -> Iterator[Solid]:
+    """A chain of capsules along the filament."""
+    turns, pitch, rho = (float(x) for x in (swimmer.turns, swimmer.pitch_m, swimmer.helix_radius_m))
+    phi = np.linspace(-math.pi * turns, math.pi * turns, min(math.ceil(12 * turns), _MOST) + 1)
+    sign = 1.0 if swimmer.handedness == "right" else -1.0
+    x, y = rho * np.cos(phi), sign * rho * np.sin(phi)
+    points = np.stack([x, y, pitch / (2.0 * math.pi) * phi], axis=1)
+    for start, end in itertools.pairwise(points):
+        way = float(np.linalg.norm(end - start))
+        size = (float(swimmer.filament_radius_m), way)
+        pose = _pose(0.5 * (start + end), (end - start) / way)
+        yield Solid("swimmer", pose=pose, rgba=_SWIMMER_RGBA, form="capsule", size=size)
+
+
 def _tube(tube: Tube) -> Solid:
     """A glassy cylinder along the tube's axis, fixed in the world."""
-    x, y, z = np.asarray(tube.axis, float) / np.linalg.norm(tube.axis)
-    # The quaternion that turns z to the axis; half a turn about x where the axis is -z.
-    turn = np.array([1.0 + z, -y, x, 0.0]) if z > -1.0 + 1e-12 else np.array([0.0, 1.0, 0.0, 0.0])
-    pose = (*np.asarray(tube.point_m, float), *(turn / np.linalg.norm(turn)))
+    pose = _pose(np.asarray(tube.point_m, float), np.asarray(tube.axis / np.linalg.norm(tube.axis)))
     size = (float(tube.radius_m), float(tube.length_m))
-    return Solid(
-        pose=tuple(map(float, pose)), rgba=_TUBE_RGBA, form="cylinder", size=size, layer="tube"
-    )
+    return Solid(pose=pose, rgba=_TUBE_RGBA, form="cylinder", size=size, layer="tube")
+
+
+def _pose(place: np.ndarray, direction: np.ndarray) -> tuple[float, ...]:
+    """A place, and the quaternion that turns z to a direction; half a turn about x to -z."""
+    x, y, z = direction
+    turn = np.array([1.0 + z, -y, x, 0.0]) if z > -1.0 + 1e-12 else np.array([0.0, 1.0, 0.0, 0.0])
+    return tuple(map(float, (*place, *(turn / np.linalg.norm(turn)))))

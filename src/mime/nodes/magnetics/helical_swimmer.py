@@ -213,7 +213,7 @@ class HelicalSwimmerNode(SwimmerParameters):
         return fluxes
 
     def drawing(self) -> Drawing:
-        """A capsule as long and as wide as the helix, its head, and the tube."""
+        """The helix, its head, and the tube."""
         return swimmer_drawing(self)
 
     def _resisting(

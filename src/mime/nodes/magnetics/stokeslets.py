@@ -4,8 +4,8 @@ r"""Resistance of a helix with a head, by regularised Stokeslets: every part fee
     u(x_i) = U + Omega x x_i     R = Bᵀ M⁻¹ B,   M_ij = S(x_i - x_j),   B_i = [1, -[x_i]x]
 
 Forces f_j at points of the filament's centre line and of the head's surface; e is the size of their
-blobs (Cortez, Fauci and Medovikov, 2005). M and R are symmetric and positive. All of it is JAX: R
-has gradients by pitch, radii, number of turns and viscosity.
+blobs (Cortez, Fauci and Medovikov, 2005). M and R are symmetric and positive. Of numbers they are
+NumPy's; where geometry is traced they are JAX', and R has gradients by pitch, radii and turns.
 
 On a line of such forces e = a sqrt(e) is exact: the flow at the line is then that of slender-body
 theory for a filament of radius a, along it and across it.
@@ -61,13 +61,13 @@ def stokeslet_resistance(
     helix' axis every force feels the wall as well; then R has gradients by viscosity alone.
     """
     count = points_of(helix) if filament_points is None else filament_points
-    if tube_radius_m is None:
-        return _resistance(helix, viscosity_pa_s, head_radius_m, count, head_rings)
-    if not known(*helix[:4], head_radius_m, tube_radius_m):
+    if known(*helix[:4], head_radius_m, tube_radius_m):
+        unit = _unit_resistance(*_numbers(helix, head_radius_m, tube_radius_m), count, head_rings)
+        return jnp.asarray(viscosity_pa_s) * unit
+    if tube_radius_m is not None:
         words = "the wall of a tube has no gradients here"
         raise InputError(f"{words}. Give numbers for helix, head and tube, or leave the tube out")
-    unit = _unit_resistance(*_numbers(helix, head_radius_m, tube_radius_m), count, head_rings)
-    return jnp.asarray(viscosity_pa_s) * unit
+    return _resistance(helix, viscosity_pa_s, head_radius_m, count, head_rings)
 
 
 def unit_resistance(

@@ -6,6 +6,7 @@ import random
 import resource
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -100,6 +101,19 @@ def test_an_arrays_metadata_are_those_that_zarr_writes(kind, tmp_path):
 def test_members_have_the_same_bits_for_any_part_and_threads(study, undisturbed, monkeypatch, most):
     monkeypatch.setattr(parts, "_MOST", most)
     equal(undisturbed[1].dataset, sweep(study, threads=2, progress=False).dataset)
+
+
+def test_threads_record_into_memory_of_their_own(study, monkeypatch):
+    both, seen = threading.Barrier(2, timeout=60), []
+
+    def take(self, rows, samples):
+        seen.append(samples["rotor"]["current"])
+        both.wait()
+
+    monkeypatch.setattr(parts.Reduction, "take", take)
+    study.experiments[0].run(dict(study.columns), threads=2)
+    assert [len(samples) for samples in seen] == [20, 20]
+    assert not np.shares_memory(*seen)
 
 
 def test_an_interrupt_in_one_thread_stops_the_others(study, monkeypatch):

@@ -6,7 +6,7 @@ speed) in a store on disk, opened at its end and removed later; beside it `run_b
 members, which records the three fields they are taken from, all at once or in batches of the size
 that a study takes by itself, and takes no figures. A million motors of 100 steps show the memory
 that a study needs, and its rate. Workers of a Dask cluster on this machine have one thread each,
-and share its cores with the client and the scheduler, which take 0.1 s and 15 ms a task: so the
+and share its cores with the client and the scheduler, which take 0.1 s and 6 ms a task: so the
 study is one of seconds, a sample every tenth step. What a task costs besides its run is the time of
 a chunk of one member less that of the same in this process.
 """

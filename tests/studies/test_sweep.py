@@ -6,6 +6,7 @@ import random
 import resource
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -15,8 +16,8 @@ import zarr
 
 import mime
 from mime.native.machine import Host
-from mime.studies import figures as blocks
 from mime.studies import layout as layouts
+from mime.studies import parts
 from mime.studies import region as regions
 from mime.studies import store as stores
 from mime.studies import task as tasks
@@ -96,12 +97,38 @@ def test_an_arrays_metadata_are_those_that_zarr_writes(kind, tmp_path):
     assert ours == json.loads((tmp_path / "x" / "zarr.json").read_bytes())
 
 
-@pytest.mark.parametrize("block_bytes", [1, 1000, 2**20])
-def test_figures_have_the_same_bits_for_any_block_and_threads(
-    study, undisturbed, monkeypatch, block_bytes
-):
-    monkeypatch.setattr(blocks, "_BLOCK_BYTES", block_bytes)
+@pytest.mark.parametrize("most", [1, 3, 8192])
+def test_members_have_the_same_bits_for_any_part_and_threads(study, undisturbed, monkeypatch, most):
+    monkeypatch.setattr(parts, "_MOST", most)
     equal(undisturbed[1].dataset, sweep(study, threads=2, progress=False).dataset)
+
+
+def test_threads_record_into_memory_of_their_own(study, monkeypatch):
+    both, seen = threading.Barrier(2, timeout=60), []
+
+    def take(self, rows, samples):
+        seen.append(samples["rotor"]["current"])
+        both.wait()
+
+    monkeypatch.setattr(parts.Reduction, "take", take)
+    study.experiments[0].run(dict(study.columns), threads=2)
+    assert [len(samples) for samples in seen] == [20, 20]
+    assert not np.shares_memory(*seen)
+
+
+def test_an_interrupt_in_one_thread_stops_the_others(study, monkeypatch):
+    monkeypatch.setattr(parts, "_MOST", 1)
+    taken = []
+
+    def take(self, rows, samples):
+        taken.append(rows)
+        if len(taken) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(parts.Reduction, "take", take)
+    with pytest.raises(KeyboardInterrupt):
+        study.experiments[0].run(dict(study.columns), threads=2)
+    assert 3 <= len(taken) <= 6  # of 40
 
 
 def test_a_second_start_has_nothing_to_do_and_writes_nothing(study, undisturbed):

@@ -78,8 +78,10 @@ def file(tmp_path):
     return found
 
 
+@pytest.mark.filterwarnings("error:Explicitly requested dtype")
 def test_a_study_of_a_sine_is_one_graph_and_its_members_are_runs_by_hand(file, tmp_path):
-    study = load_study(file)
+    with jax.enable_x64(False):  # as a command begins: the scenario's precision holds
+        study = load_study(file)
     assert len(study.experiments) == 1
     assert study.units["inputs.rotor.commanded_voltage.frequency_hz"] == "Hz"
     assert study.units["inputs.rotor.commanded_voltage.amplitude"] == "V"

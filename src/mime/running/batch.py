@@ -1,7 +1,8 @@
 """A batch under way: many variants of a graph in one program, on all cores."""
 
+import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -13,12 +14,13 @@ from mime._text import warn_user
 from mime.core.monitor import exceeded, unseen
 from mime.core.program import ConvergenceWarning, Program, stepper
 from mime.core.recorder import Outputs, Selection, recorder
-from mime.core.signals import Signals
+from mime.core.signals import Inputs, Signals, check_finite
 from mime.core.step import SimulationState
 from mime.native.folding import jit_folding
 from mime.native.lowering import UNBOUNDED
 from mime.native.members import OverMembers
 from mime.running.divergence import at_risk, locate, poison
+from mime.running.forks import warn_if_forked
 from mime.running.job import tell_of_limits
 from mime.running.loop import Buffer, Samples, run_chunk
 from mime.running.memory import check_memory
@@ -30,14 +32,38 @@ from mime.running.recording import (
     sample_bytes,
     sample_times,
 )
+from mime.running.room import Room
 from mime.running.trajectory import Divergence, Trajectory
 from mime.running.variants import Variants, merged
 
 _BUFFER_BYTES = 2**25
+Fields = Mapping[str, Mapping[str, np.ndarray]]
+"""`{node: {field: (member, time, ...)}}`"""
 
 
 class DivergenceWarning(UserWarning):
     """Members of a batch left the finite numbers; the others are not affected."""
+
+
+def batch_of(
+    program: Program,
+    steps: int,
+    every: int,
+    selection: Selection,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    initial_state: Mapping[str, Mapping[str, Any]] | None = None,
+    inputs: Inputs | None = None,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    watch: bool = False,
+) -> "BatchJob":
+    """A batch to be run, in the program's precision; arguments as those of `run_batch`."""
+    variants = Variants(program, steps, parameters, initial_state, inputs, batch_size)
+    check_finite(variants.varied_signals)
+    check_finite(variants.shared_signals)
+    warn_if_forked()
+    return BatchJob(variants, selection, steps, every, threads, watch)
 
 
 class BatchJob:
@@ -66,22 +92,40 @@ class BatchJob:
 
     def finish(self, progress: Progress, strict: bool = False) -> Trajectory:
         """Run all members to the end."""
-        self._choose()
-        done, pace = 0, Pace()
+        self.choose()
         with progress_bar(self.steps, 0, progress) as bar:
-            while done < self.steps:
-                plan = pace.plan(done, self.steps, self.every, self.buffer.capacity)
-                with pace:
-                    self._advance(done, *plan)
-                records, stride, _ = plan
-                done += records * stride
-                pace.made(records * stride)
-                bar(done)
-        trajectory = self._trajectory()
+            fields = self.run(Pace(), Room(), bar)
+        trajectory = self._trajectory(fields)
         tell_of_limits(trajectory, strict)
         return trajectory
 
-    def _choose(self) -> None:
+    def part(self, rows: slice) -> "BatchJob":
+        """Some of the members, as a batch of their own. Whether machine code runs it is chosen."""
+        part = copy.copy(self)
+        part.variants = self.variants.part(rows)
+        part.size = part.variants.size
+        part.state = jax.tree.map(lambda x: x[rows], self.state)
+        part.diverged, part.recorded = {}, []
+        return part
+
+    def run(self, pace: Pace, room: Room, tell: Callable[[int], None]) -> Fields:
+        """Make all steps: the samples, (member, time, ...), in the room's memory."""
+        self.room = room
+        if self.native:
+            self._allocate(self.shapes)
+        done = 0
+        while done < self.steps:
+            plan = pace.plan(done, self.steps, self.every, self.buffer.capacity)
+            with pace:
+                self._advance(done, *plan)
+            records, stride, _ = plan
+            done += records * stride
+            pace.made(records * stride)
+            tell(done)
+        found = jax.tree.unflatten(self.treedef, self.recorded)
+        return {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
+
+    def choose(self) -> None:
         """Machine code records straight into the final arrays; XLA into buffers of some size."""
         size, count = self.size * self.sample_bytes, self.steps // self.every
         self.buffer = Buffer(self.selection, UNBOUNDED, self.every == 1)
@@ -92,7 +136,7 @@ class BatchJob:
             limited = buffer_capacity(size, count, _BUFFER_BYTES, 1, 1024)
             self.buffer = self.buffer._replace(capacity=limited)
         else:
-            self._allocate(one[1], count)
+            self.shapes = one[1]
 
     def _arguments(self, done: int, records: int, stride: int, first: int) -> tuple[Any, ...]:
         varied = self.variants.parameters.varied, self.state, self.variants.varied_signals
@@ -118,7 +162,7 @@ class BatchJob:
         )
         if not self.native:
             if not self.recorded:
-                self._allocate(jax.tree.map(lambda x: x[0], outputs), self.steps // self.every)
+                self._allocate(jax.tree.map(lambda x: x[0], outputs))
             for kept, new in zip(self.recorded, jax.tree.leaves(outputs), strict=True):
                 if complete:
                     kept[:, first : first + records] = new[:, :records]
@@ -127,9 +171,11 @@ class BatchJob:
                 step = int(self.start + done)
                 self.diverged[member] = self._walk(member, before, step, records * stride)
 
-    def _allocate(self, shapes: Any, count: int) -> None:
-        leaves, self.treedef = jax.tree.flatten(shapes)
-        self.recorded = [np.empty((self.size, count, *x.shape[1:]), x.dtype) for x in leaves]
+    def _allocate(self, of_member: Any) -> None:
+        count = self.steps // self.every
+        leaves, self.treedef = jax.tree.flatten(of_member)
+        shapes = [((self.size, count, *x.shape[1:]), np.dtype(x.dtype)) for x in leaves]
+        self.recorded = self.room.arrays(shapes)
 
     def _walk(self, member: int, before: Any, step: int, steps: int) -> Divergence:
         """Walk a chunk again for a member that left the finite numbers in it: where it did."""
@@ -141,10 +187,8 @@ class BatchJob:
         )
         return Divergence(*where, (int(last.step) + 1) * program.timestep)
 
-    def _trajectory(self) -> Trajectory:
+    def _trajectory(self, fields: Fields) -> Trajectory:
         program = self.variants.shared
-        found = jax.tree.unflatten(self.treedef, self.recorded)
-        fields = {node: {f: found[node][f] for f in chosen} for node, chosen in self.selection}
         records = self.steps // self.every
         times = sample_times(int(self.start), self.every, records, program.timestep)
         last = np.int32(self.start + self.steps)
@@ -157,7 +201,7 @@ class BatchJob:
                 varied.append((node, name))
         units, descriptions = labels(program.nodes, self.selection)
         diverged = dict(sorted(self.diverged.items()))
-        _warn(program, diverged, final, self.size)
+        warn_of_members(program, diverged, final.coupling, self.size)
         return Trajectory(
             times,
             fields,
@@ -206,9 +250,10 @@ def _chunk_of_member(
 _chunk = jit_folding(_chunk_of_member, static_argnames=("buffer",))
 
 
-def _warn(
-    program: Program, diverged: Mapping[int, Divergence], state: SimulationState, size: int
+def warn_of_members(
+    program: Program, diverged: Mapping[int, Divergence], coupling: Mapping[str, Any], size: int
 ) -> None:
+    """Tell of members that left the finite numbers, or whose coupling groups did not converge."""
     if diverged:
         index, where = next(iter(diverged.items()))
         warn_user(
@@ -218,7 +263,7 @@ def _warn(
             )
         )
     for group in program.wiring.groups:
-        failures = np.asarray(state.coupling[group.name].failures)
+        failures = np.asarray(coupling[group.name].failures)
         if (failures > 0).any():
             warn_user(
                 ConvergenceWarning(

@@ -24,7 +24,7 @@ from mime.core.program import Program
 from mime.core.recorder import Selection
 from mime.core.signals import Signals, sample
 from mime.core.step import SimulationState, advance
-from mime.native.folding import split
+from mime.native.folding import MOST_PROGRAMS, Constants, split
 from mime.running.identity import UnknownFunctionError, array_digest, computes, digest
 
 _FORMAT = "MIME checkpoint 2"
@@ -106,7 +106,7 @@ def fingerprint(
         shape = program.nodes[node].boundary_input_spec()[field].shape
         given.setdefault(node, {})[field] = jax.ShapeDtypeStruct(shape, now[1].dtype)
     return {
-        "graph": f"{_print(step, variables, state, given)} {digest(repr(names))}",
+        "graph": f"{_kept_print(constants, step, variables, state, given)} {digest(repr(names))}",
         "parameters": digest(*_leaves(program)),
         "initial state": digest(*_leaves(state)),
         "inputs": _print(inputs, *now),
@@ -255,6 +255,22 @@ def _print(function: Callable[..., Any], *like: Any) -> str:
         return computes(function, *like)
     except UnknownFunctionError as error:
         return f"{_UNKNOWN}{error}"
+
+
+_graphs: dict[Any, str] = {}
+"""Prints of graphs, as long as their programs are kept: what was compiled computes this."""
+
+
+def _kept_print(constants: Constants, function: Callable[..., Any], *like: Any) -> str:
+    """The same for a function of a graph, which its constants and the arguments' types decide."""
+    leaves, structure = jax.tree.flatten(like)
+    types = (x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x) for x in leaves)
+    key = constants, structure, tuple(types)
+    if key not in _graphs:
+        if len(_graphs) >= MOST_PROGRAMS:
+            _graphs.clear()
+        _graphs[key] = _print(function, *like)
+    return _graphs[key]
 
 
 def _leaves(tree: Any) -> list[str]:

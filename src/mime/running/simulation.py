@@ -19,13 +19,12 @@ from mime.core.signals import Inputs, check_finite
 from mime.core.step import SimulationState
 from mime.core.upward import drawer
 from mime.running.backend import Backend, backend
-from mime.running.batch import BatchJob
+from mime.running.batch import batch_of
 from mime.running.forks import warn_if_forked
 from mime.running.job import Job
 from mime.running.precision import in_own_precision
 from mime.running.progress import Progress, check_progress
 from mime.running.trajectory import Trajectory
-from mime.running.variants import Variants
 
 
 class Simulation(Program):
@@ -140,12 +139,18 @@ class Simulation(Program):
         batch_size = (
             None if batch_size is None else whole("batch_size", batch_size, 1, most=MOST_STEPS)
         )
-        variants = Variants(self, steps, parameters, initial_state, inputs, batch_size)
-        check_finite(variants.varied_signals)
-        check_finite(variants.shared_signals)
-        selection = self.select(record)
-        warn_if_forked()
-        job = BatchJob(variants, selection, steps, every, threads, watch or strict)
+        job = batch_of(
+            self,
+            steps,
+            every,
+            self.select(record),
+            parameters=parameters,
+            initial_state=initial_state,
+            inputs=inputs,
+            batch_size=batch_size,
+            threads=threads,
+            watch=watch or strict,
+        )
         return job.finish(progress, strict)
 
     def __repr__(self) -> str:

@@ -1,5 +1,6 @@
 """What differs between the members of a batch: parameters, initial states, inputs."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -195,6 +196,16 @@ class Variants:
         varied = (self.parameters.varied, self.initial.varied, np.arange(self.size))
         start = OverMembers(_initial_state, self.shared)
         return start(varied, self.initial.shared, members=self.size, threads=threads)
+
+    def part(self, rows: slice) -> "Variants":
+        """Some of the members."""
+        part = copy.copy(self)
+        varied, part.varied_signals = jax.tree.map(
+            lambda x: x[rows], (self.parameters.varied, self.varied_signals)
+        )
+        part.parameters = Split(varied, self.parameters.shared)
+        part.size = len(range(self.size)[rows])
+        return part
 
     def member(self, index: int) -> tuple[Program, Signals]:
         """The graph of one member, and its inputs."""

@@ -2,7 +2,9 @@
 
     axes, space     what varies: from lists, grids, draws and fits to a table of members
     study, file     a graph, its members and what is kept of each; `study.toml`
-    experiment      columns of parameters to figures and fields, by `run_batch`
+    experiment      columns of parameters to figures and fields, as `run_batch` makes them
+    parts           a batch a few members at a time, its figures taken from the cache
+    waves           inputs over time whose numbers vary
     address         what a member's result depends on, as a digest
     store, layout   a Zarr store: a region for each chunk, and a mark when it is done
     region, task    one chunk: its members run, its files written

@@ -1,6 +1,6 @@
-"""From columns of parameters to what is kept of each member, by `run_batch`.
+"""From columns of parameters to what is kept of each member, as `run_batch` makes them.
 
-The time axis lives only here, in the memory of one chunk of members: `figures` makes numbers of it.
+The time axis lives only here, in the memory of a few members: see `parts`.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ import numpy as np
 
 from mime.core.problem import InputError
 from mime.core.signals import Inputs
-from mime.running.batch import DivergenceWarning
+from mime.running.batch import DivergenceWarning, batch_of
 from mime.running.checkpoint import fingerprint
 from mime.running.identity import digest
 from mime.running.precision import precision_of
@@ -25,7 +25,7 @@ from mime.scenarios.fields import split_field
 from mime.scenarios.merits import Comparison, Merit
 from mime.scenarios.waveforms import Waveform
 from mime.studies import waves
-from mime.studies.figures import figures
+from mime.studies.parts import Reduction, in_parts
 from mime.studies.versions import versions
 
 _CHUNK_BYTES = 2**27
@@ -147,28 +147,23 @@ class Experiment:
 
     def run(self, columns: Mapping[str, np.ndarray], threads: int | None = None) -> Kept:
         """Run some members, a row of the columns each, and keep what is wanted of them."""
-        size = len(next(iter(columns.values()))) if columns else 1
-        given = self.arguments(columns)
-        with warnings.catch_warnings():
+        simulation = self.simulation
+        with warnings.catch_warnings(), precision_of(simulation):
             warnings.simplefilter("ignore", DivergenceWarning)  # members are named in the result
-            batch = self.simulation.run_batch(
-                steps=self.steps,
-                record=self.record,
-                every=self.every,
-                batch_size=size,
-                progress=False,
+            job = batch_of(
+                simulation,
+                self.steps,
+                self.every,
+                simulation.select(self.record),
+                batch_size=len(next(iter(columns.values()))) if columns else 1,
                 threads=threads,
-                **given,
+                **self.arguments(columns),
             )
-        arrays = figures(self.merits, batch, threads)
-        stride = self.keep_every // self.every
-        for name in self.fields:
-            node, field, _ = split_field(name)
-            samples = batch[node][field][:, stride - 1 :: stride]
-            arrays[name] = np.ascontiguousarray(samples)
-            for member in batch.diverged:
-                arrays[name][member] = np.nan
-        return Kept(arrays, dict(batch.diverged))
+            kept = Reduction(self.merits, self.fields, self.keep_every // self.every, job)
+            diverged = in_parts(job, kept.take)
+        for values in kept.arrays.values():
+            values[list(diverged)] = np.nan
+        return Kept(kept.arrays, diverged)
 
     def run_one(self, columns: Mapping[str, np.ndarray]) -> Trajectory:
         """One member, a row of the columns, with all that a run records by default."""

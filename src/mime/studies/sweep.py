@@ -192,7 +192,7 @@ def writing(folder: Path) -> Iterator[None]:
             yield
     except OSError as error:
         where = f"cannot write to {shortened(str(folder), 200)}: {error.strerror or error}"
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         remedy = "make room" if full else "see to that, or choose another folder"
         words = f"chunks that are done are kept; {remedy}, and start again to go on"
         raise StoreWriteError(shortened(f"{where}; {words}")) from error

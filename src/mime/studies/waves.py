@@ -27,7 +27,8 @@ def of_members(waveform: Waveform, base: Any, numbers: Mapping[str, Any]) -> Any
 
     base    the waveform's own function of time: its shape and precision
     """
-    size = jax.eval_shape(base, 0.0).shape
+    with jax.enable_x64(True):  # whatever the precision of its numbers
+        size = jax.eval_shape(base, 0.0).shape
     if not any(np.ndim(column) for column in numbers.values()):
         return waveform.with_numbers(numbers, size)
     with jax.enable_x64(True):  # as a single table's numbers are computed, and then rounded

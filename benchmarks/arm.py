@@ -63,7 +63,8 @@ def one(robot: Robot, target: float | None = None) -> Case:
         Peer("Pinocchio aba, from Python", lambda: pinocchio(robot, STEPS), TOLERANCE),
     )
     ours = lambda: alone(robot, STEPS)  # noqa: E731
-    return Case(f"one {robot.name}, a step", ours, others, STEPS, "step", quick=target is not None)
+    name, quick = f"one {robot.name}, a step", target is not None
+    return Case(name, ours, others, STEPS, "step", repeats=15, quick=quick)
 
 
 def many(robot: Robot, count: int, threads: int, targets: Targets) -> Case:

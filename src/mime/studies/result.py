@@ -122,11 +122,14 @@ def result_of(
         coordinates[name] = ("member", values, about_column(unit, name in logarithmic))
     if layout["time_s"]:
         coordinates["time"] = ("time", np.array(layout["time_s"]), {"units": "s"})
-    place = {row: member for member, row in enumerate(rows.tolist())}
-    failed = {place[row]: where for row, where in diverged(store) if row in place}
+    far, optimum = list(diverged(store)), store.noted(OPTIMISE)
+    place: dict[int, int] = {}
+    if far or optimum is not None:
+        place = {row: member for member, row in enumerate(rows.tolist())}
+    failed = {place[row]: where for row, where in far if row in place}
     dataset = chosen.drop_vars(list(layout["varied"])).assign_coords(coordinates)
     dataset.attrs = attributes(title, layout["source"], layout["versions"], failed)
-    if (found := _optimum(store.noted(OPTIMISE), place)) is not None:
+    if (found := _optimum(optimum, place)) is not None:
         dataset.attrs[OPTIMISE] = json.dumps(found)
     before, failed = len(rows) - computed, dict(sorted(failed.items()))
     return StudyResult(title, dataset, computed, before, failed, store.keys_of(rows), study)

@@ -22,7 +22,8 @@ is more than {noise:g} times the one recorded here.
   before any clock runs, and not timed if they differ by more than the case's tolerance; the files
   in `benchmarks/results/` hold every difference and tolerance.
 - **Same machine**: every process is kept on {threads} cores, and who can use threads is given so
-  many. Ours and theirs run in turns; the best of several counts. Smaller ratios are better.
+  many. Ours and theirs run in turns of 10 ms and more; the best of several counts. Smaller ratios
+  are better.
 - **Ours as users get it**: `run`, `run_batch` and `rollout` of a compiled graph, and functions
   called with NumPy arrays or under `jax.jit` and `jax.vmap`, without further options. Compilation
   is not in these times; the first call is recorded beside them.

@@ -3,11 +3,12 @@
 import ast
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from harness import Case, Figure, Peer, Place, page, relative_difference, results, table
-from harness.measure import measure, reason
+from harness.measure import best_of, measure, reason
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -31,14 +32,30 @@ def peer(work, name="other", tolerance=1e-6, **options):
     return Peer(name, lambda: work, tolerance, **options)
 
 
-def test_results_that_agree_are_timed_in_turns():
+def test_results_that_agree_are_timed_in_turns(monkeypatch):
+    monkeypatch.setattr("harness.measure._TURN_SECONDS", 0.0)
     ours, theirs = Counted([1.0, 2.0]), Counted([1.0, 2.0 + 1e-9])
     entry = measure(case(ours, peer(theirs, target=1e9)))
-    assert (ours.calls, theirs.calls) == (4, 4)  # once to compare, three times by the clock
+    # Once to compare, once to see how long it takes, three times by the clock.
+    assert (ours.calls, theirs.calls) == (5, 5)
     their = entry["theirs"]["other"]
     assert their["ratio"] > 0
     assert their["met"] is True
     assert their["difference"] == pytest.approx(5e-10)
+
+
+def test_work_that_is_short_is_called_until_its_turn_is_over(monkeypatch):
+    clock, calls = [0.0], []
+    monkeypatch.setattr("harness.measure.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def work(name, seconds):
+        calls.append(name)
+        clock[0] += seconds
+
+    best = best_of(2, [lambda: work("short", 2**-10), lambda: work("long", 2**-5)])
+    turn = ["short"] * 11 + ["long"]  # the first to last 10 ms
+    assert calls == ["short", "long", *turn, *turn]
+    assert best == [2**-10, 2**-5]  # seconds of a call, not of a turn
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.1], [1.0, np.nan]])

@@ -12,7 +12,7 @@ Samples = np.ndarray
 """(member, time, ...)"""
 PerMember = np.ndarray
 """(member,)"""
-_NEAR_BYTES = 2**17
+_NEAR_BYTES = 2**20
 
 
 def statistic(kind: str, values: Samples) -> PerMember:
@@ -40,11 +40,11 @@ def root_mean_square(values: Samples) -> PerMember:
         return _nothing(values)
     few = max(1, _NEAR_BYTES // (flat.shape[1] * flat.itemsize))
     squares = np.empty((few, flat.shape[1]), flat.dtype)
-    means = np.empty(len(flat), flat.dtype if flat.dtype.kind == "f" else float)
+    sums = np.empty(len(flat), flat.dtype if flat.dtype.kind == "f" else float)
     for first in range(0, len(flat), few):
         some = flat[first : first + few]
-        np.mean(np.square(some, out=squares[: len(some)]), axis=1, out=means[first : first + few])
-    return np.sqrt(means)
+        np.add.reduce(np.square(some, out=squares[: len(some)]), axis=1, out=sums[first:][:few])
+    return np.sqrt(sums / flat.shape[1])
 
 
 def count(values: Samples) -> PerMember:

@@ -61,7 +61,7 @@ class RotorStage(eqx.Module):
     def __add__(self, other: "RotorStage") -> "RotorStage":
         """Both as one body."""
         joined = self._body.joined(other._body)
-        return RotorStage(joined.mass, joined.com, joined.inertia)
+        return RotorStage(float(joined.mass), joined.com, joined.inertia)
 
     def axial_inertia(self, axis: Any = Z) -> float:
         """J about the axis, kg·m²: what the motor's `inertia_kg_m2` has of it."""

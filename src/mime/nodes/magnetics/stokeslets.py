@@ -147,8 +147,8 @@ def points_of(helix: Helix) -> int:
 def resistance_of_points(
     points_m: Float[AnyArray, "n 3"],
     blobs_m: Float[AnyArray, " n"],
-    viscosity_pa_s: Scalar,
-    wall_per_m: Float[np.ndarray, "3n 3n"] | None = None,
+    viscosity_pa_s: Scalar | float,
+    wall_per_m: Float[np.ndarray, "3*n 3*n"] | None = None,
 ) -> Any:
     """R (6, 6) about the origin of a rigid body: forces at points, with a blob's size each.
 

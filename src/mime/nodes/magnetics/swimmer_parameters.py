@@ -189,7 +189,7 @@ class SwimmerParameters(Node):
         return 0.5 * self.turns * self.pitch_m + self.head_radius_m
 
     @property
-    def _drag_radius(self) -> Scalar | None:
+    def _drag_radius(self) -> Scalar | np.ndarray | None:
         """Radius of the tube whose wall adds to the drag, m."""
         if self.tube is None or self.tube.wall_drag == "none":
             return None

@@ -16,6 +16,7 @@ bearing does not hold it, so that the parent feels none of it.
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from mime.core.pose import compose, quat_from_axis_angle, quat_rotate, quat_to_matrix
@@ -66,7 +67,7 @@ def reaction_wrench(
     return jnp.concatenate([force, moment])
 
 
-def _tool(motor: MotorParameters, theta: Any, u: Fields) -> tuple[Array, Array]:
+def _tool(motor: MotorParameters, theta: Any, u: Fields) -> tuple[Array | np.ndarray, Array]:
     """F and M of the wrench on the tool, at the mount."""
     force, moment = u["tool_wrench_world"][:3], u["tool_wrench_world"][3:]
     tool = compose(_rotor_pose(motor, theta, u), motor.tool_offset_in_rotor_frame)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mime import GraphManager, HelicalSwimmerNode, MagneticBodyNode, MotorNode, PermanentMagnetNode
+from mime import HelicalSwimmerNode, MagneticBodyNode, MotorNode, PermanentMagnetNode
+from mime.verification.benchmarks.magnetic_energy import chain
 
 KT, OHM, DAMPING, DRAG = 0.05, 1.0, 1e-4, 1e-6
 """Motor: kt = ke, R, b. Swimmer: c1 about its axis."""
@@ -11,37 +12,31 @@ KT, OHM, DAMPING, DRAG = 0.05, 1.0, 1e-4, 1e-6
 
 def test_the_motor_turns_and_draws_current_as_if_the_swimmers_drag_were_its_own():
     dt = 1e-4
-    graph = GraphManager()
-    graph.add_node(MotorNode(
+    motor = MotorNode(
         "motor", dt, inertia_kg_m2=1e-5, kt_n_m_per_a=KT, r_ohm=OHM, l_henry=1e-3,
         damping_n_m_s=DAMPING, axis_in_parent_frame=(0.0, 0.0, 1.0),
-    ))  # fmt: skip
-    graph.add_node(PermanentMagnetNode("magnet", dt, moment_a_m2=18.89))
-    graph.add_node(MagneticBodyNode("body", dt, moment_a_m2=(-0.1, 0.0, 0.0)))
+    )  # fmt: skip
+    magnet = PermanentMagnetNode("magnet", dt, moment_a_m2=18.89)
+    body = MagneticBodyNode("body", dt, moment_a_m2=(-0.1, 0.0, 0.0))
     # A rod in a fluid so thick that the magnet's pull moves it by a tenth of a millimetre.
-    graph.add_node(HelicalSwimmerNode(
+    swimmer = HelicalSwimmerNode(
         "swimmer", dt, pitch_m=1e-2, helix_radius_m=1e-8, turns=1.0, filament_radius_m=1e-5,
         viscosity_pa_s=1e3, linear_drag_n_m_s=DRAG,
-    ))  # fmt: skip
-    for target in ("magnet", "body"):
-        graph.add_edge("motor", target, "rotor_pose_world", "magnet_pose_world")
-    for name in ("field_world", "field_gradient_world", "inside"):
-        graph.add_edge("magnet", "body", name, name)
-    graph.add_edge("body", "swimmer", "wrench_world", "wrench_world")
-    graph.add_edge("body", "motor", "load_torque", "load_torque", delay=True)
-    graph.add_edge("swimmer", "magnet", "position_world", "points_world", delay=True)
-    graph.add_edge("swimmer", "body", "swimmer_pose_world", "body_pose_world", delay=True)
-    graph.add_external_input("motor", "commanded_voltage")
+    )  # fmt: skip
     below = np.array([0.0, 0.0, -0.15, 1.0, 0.0, 0.0, 0.0])
-    run = graph.compile().run(
-        1.0,
-        inputs={"motor": {"commanded_voltage": 1.0}},
-        initial_state={"swimmer": {"pose_world": below}},
-        record={
-            "motor": ["angular_velocity", "current"],
-            "swimmer": ["spin_rate"],
-            "body": ["load_torque"],
-        },
+    run = (
+        chain(motor, magnet, body, swimmer)
+        .compile()
+        .run(
+            1.0,
+            inputs={"motor": {"commanded_voltage": 1.0}},
+            initial_state={"swimmer": {"pose_world": below}},
+            record={
+                "motor": ["angular_velocity", "current"],
+                "swimmer": ["spin_rate"],
+                "body": ["load_torque"],
+            },
+        )
     )
     speed, current = (run["motor"][name][-1] for name in ("angular_velocity", "current"))
     spin, load = run["swimmer"]["spin_rate"][-1], run["body"]["load_torque"][-1]

@@ -79,17 +79,11 @@ def chain_energy(
     yield Convergence("timestep (s)", timesteps_s, "energy left, over the work", curves, 2)
 
 
-def _run(
-    Body: Any, dt: float, inertia: float, volts: float, standoff: float, duration: float
-) -> Any:
+def chain(motor: Any, magnet: Any, body: Any, swimmer: Any) -> GraphManager:
+    """Motor, magnet, body and swimmer, named so: what the fluid resists comes back a step later."""
     graph = GraphManager()
-    motor = {**_MOTOR, "inertia_kg_m2": inertia, "command_mode": "voltage", "integrator": "exact"}
-    axis, across = np.eye(3)[[0, 2]]
-    graph.add_node(MotorNode("motor", dt, **motor, axis_in_parent_frame=axis))
-    graph.add_node(PermanentMagnetNode("magnet", dt, moment_a_m2=18.89, magnetisation_axis=across))
-    body = Body("body", dt, moment_a_m2=(1e-3, 0.0, 0.0), rotor_axis=axis)
-    graph.add_node(body)
-    graph.add_node(HelicalSwimmerNode("swimmer", dt, **_SWIMMER, viscosity_pa_s=0.5))
+    for node in (motor, magnet, body, swimmer):
+        graph.add_node(node)
     for target in ("magnet", "body"):
         graph.add_edge("motor", target, "rotor_pose_world", "magnet_pose_world")
     for name in ("field_world", "field_gradient_world", "inside"):
@@ -99,6 +93,20 @@ def _run(
     graph.add_edge("swimmer", "magnet", "position_world", "points_world", delay=True)
     graph.add_edge("swimmer", "body", "swimmer_pose_world", "body_pose_world", delay=True)
     graph.add_external_input("motor", "commanded_voltage")
+    return graph
+
+
+def _run(
+    Body: Any, dt: float, inertia: float, volts: float, standoff: float, duration: float
+) -> Any:
+    motor = {**_MOTOR, "inertia_kg_m2": inertia, "command_mode": "voltage", "integrator": "exact"}
+    axis, across = np.eye(3)[[0, 2]]
+    graph = chain(
+        MotorNode("motor", dt, **motor, axis_in_parent_frame=axis),
+        PermanentMagnetNode("magnet", dt, moment_a_m2=18.89, magnetisation_axis=across),
+        Body("body", dt, moment_a_m2=(1e-3, 0.0, 0.0), rotor_axis=axis),
+        HelicalSwimmerNode("swimmer", dt, **_SWIMMER, viscosity_pa_s=0.5),
+    )
     rate = volts * 0.05 / (0.05**2 + 1e-4)
     half = np.sqrt(0.5)  # its axis along x, its moment towards the magnet
     start: dict[str, Any] = {

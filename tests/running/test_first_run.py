@@ -1,4 +1,4 @@
-"""What a first run costs a user besides its machine code, in a process that has compiled nothing."""
+"""What a first run costs besides its machine code, in a process that has compiled nothing."""
 
 import subprocess
 import sys
@@ -16,8 +16,10 @@ def note(event, seconds, **about):
 jax.config.update("jax_enable_x64", True)
 jax.monitoring.register_event_duration_secs_listener(note)
 graph = GraphManager()
-graph.add_node(MotorNode("motor", 1e-4, inertia_kg_m2=1e-4, kt_n_m_per_a=0.05, r_ohm=1, l_henry=1e-3,
-                         axis_in_parent_frame=[0, 1, 0], command_mode="voltage"))
+motor = {"inertia_kg_m2": 1e-4, "kt_n_m_per_a": 0.05, "r_ohm": 1, "l_henry": 1e-3}
+motor |= {"damping_n_m_s": 0.0, "command_mode": "voltage"}
+axis = {"axis_in_parent_frame": [0, 1, 0]}
+graph.add_node(MotorNode("motor", 1e-4, **motor, **axis))
 graph.add_external_input("motor", "commanded_voltage")
 run = graph.compile().run(steps=10, inputs={"motor": {"commanded_voltage": 5.0}}, progress=False)
 assert run["motor"]["rotor_angular_velocity"][-1] > 0

@@ -26,6 +26,7 @@ from mime.control.kinematics.momentum import WholeBody as WholeBody
 from mime.control.kinematics.momentum import whole_body as whole_body
 from mime.control.kinematics.report import Finding as Finding
 from mime.control.kinematics.report import RobotFileError as RobotFileError
+from mime.control.kinematics.report import RobotFileWarning as RobotFileWarning
 from mime.control.kinematics.rnea import gravity_vector as gravity_vector
 from mime.control.kinematics.rnea import nonlinear_bias as nonlinear_bias
 from mime.control.kinematics.rnea import rnea as rnea

@@ -17,6 +17,7 @@ from mime.control.kinematics.joint_types import JOINT_TYPE_FIXED as JOINT_TYPE_F
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYPE_REVOLUTE
 from mime.control.kinematics.report import Finding
+from mime.control.kinematics.rules import RULES
 from mime.control.kinematics.scalar import Array
 from mime.core.pose import IDENTITY_POSE
 from mime.core.printing import cut
@@ -155,8 +156,8 @@ class KinematicTree(Editable, eqx.Module):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Parts of the file that MIME does not simulate: what `report` says was left out."""
-        return tuple(finding.what for finding in self.report if not finding.mended)
+        """Parts of the file that MIME does not simulate, from `report`."""
+        return tuple(finding.what for finding in self.report if RULES[finding.rule].ignored)
 
     @property
     def inertial_origins(self) -> Float[Array, "links 3"]:
@@ -235,12 +236,9 @@ class KinematicTree(Editable, eqx.Module):
                 f"{self.link_names[i]!r}"
             )
         lines += cut(joints, 16, ": .link_joint_names")
-        mended = [finding for finding in self.report if finding.mended]
-        ignored = [finding for finding in self.report if not finding.mended]
-        lines.append("  ignored:" if ignored else "  ignored: nothing")
-        lines += cut([f"    {finding.briefly}" for finding in ignored], 8, ": .report", 400)
-        lines += ["  mended:"] * bool(mended)
-        lines += cut([f"    {finding.briefly}" for finding in mended], 8, ": .report", 400)
+        for kind in ("reported", "mended", "noted"):
+            found = [f"    {finding.briefly}" for finding in self.report if finding.kind == kind]
+            lines += [f"  {kind}:"] * bool(found) + cut(found, 8, ": .report", 400)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

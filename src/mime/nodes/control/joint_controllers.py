@@ -78,7 +78,7 @@ class _JointController(Node):
         torque_limits_n_m: Any = None,
         gravity_world: Any = None,
         saturate_effort: bool = False,
-        on_problem: str = "refuse",
+        on_problem: str = "warn",
     ):
         """Gains and limits: one for all joints, or (N,).
 
@@ -86,7 +86,7 @@ class _JointController(Node):
         torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link; default: the file's (MJCF says one), else standard
         saturate_effort  clip to the URDF's effort limits too
-        on_problem       of a file: "report" mends what can be, see `parse_robot`
+        on_problem       of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
         if not isinstance(tree, KinematicTree):

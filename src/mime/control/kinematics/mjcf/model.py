@@ -2,14 +2,18 @@
 
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mime._text import shortened
+from mime.control.kinematics.mjcf.equalities import Equalities, read_equalities
+from mime.control.kinematics.mjcf.selection import Selection
 from mime.control.kinematics.mjcf.xml import Document, MjcfError
+from mime.control.kinematics.part import Part
 from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 
@@ -33,16 +37,34 @@ class Compiled:
     model: Any
     base: str | None = None
     """"fixed" or "floating" if the user says so; None: a free joint says that it floats."""
+    subtree: Part = None
+    lock: Mapping[str, Any] | None = None
+    equalities: Equalities = field(default_factory=Equalities)
 
     def disabled(self, flag: str) -> bool:
         """True where <option><flag> switches this part of the physics off."""
         return bool(self.model.opt.disableflags & getattr(self.mujoco.mjtDisableBit, flag))
 
     @cached_property
+    def selection(self) -> Selection:
+        """Which bodies are wanted, and which joints move."""
+        return Selection(self, self.subtree, self.lock)
+
+    @property
     def free_joints(self) -> list[int]:
-        """The joints of bodies that fly freely."""
-        kind = self.mujoco.mjtJoint.mjJNT_FREE
-        return [j for j in range(self.model.njnt) if self.model.jnt_type[j] == kind]
+        """The joints of wanted bodies that fly freely."""
+        return self.selection.free_joints
+
+    def simulated_joints(self, body: int) -> list[int]:
+        """The hinges and sliders of a body, inwards first.
+
+        One that is locked is among them: `KinematicTree.lock` holds it. A ball or a free joint that
+        does not move is not.
+        """
+        kinds, first = self.mujoco.mjtJoint, int(self.model.body_jntadr[body])
+        hinges = (int(kinds.mjJNT_HINGE), int(kinds.mjJNT_SLIDE))
+        joints = range(first, first + int(self.model.body_jntnum[body]))
+        return [j for j in joints if int(self.model.jnt_type[j]) in hinges]
 
     @property
     def root_body(self) -> int:
@@ -120,7 +142,12 @@ class Compiled:
         return names
 
 
-def compile_document(document: Document, base: str | None = None) -> Compiled:
+def compile_document(
+    document: Document,
+    base: str | None = None,
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+) -> Compiled:
     """What MuJoCo simulates, every body kept; its refusals with file and line of ours."""
     mujoco = import_mujoco(document.path)
     try:
@@ -138,11 +165,11 @@ def compile_document(document: Document, base: str | None = None) -> Compiled:
         raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
     for warning in said:
         words = shortened(" ".join(str(warning.message).split()), 300)
-        document.found.left_out.append(
-            document.root.finding(f"brings a warning of MuJoCo's: {words}")
-        )
-    compiled = Compiled(document, mujoco, spec, model, base)
+        finding = document.root.finding(f"brings a warning of MuJoCo's: {words}")
+        document.found.add("warning", finding)
+    compiled = Compiled(document, mujoco, spec, model, base, subtree, lock)
     _check_numbers(compiled)
+    compiled.equalities = read_equalities(compiled, document.found)
     return compiled
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from mime._files import is_file
 from mime._text import brief, quoted
-from mime.control.kinematics.report import Finding, Findings, RobotFileError, refused
+from mime.control.kinematics.report import Finding, Findings, RobotFileError
 from mime.control.kinematics.urdf.xml import MOST_BYTES, Element, read_xml
 
 MOST_INCLUDES, MOST_DEPTH, MOST_COPIES = 1_000, 200, 10_000
@@ -37,7 +37,7 @@ class Document:
     root: Element
     folders: list[Path]
     found: Findings = field(default_factory=Findings)
-    """What was taken out, since it has no part in the mechanics; what was mended in the text."""
+    """What was taken out of the text, since it has no part in the mechanics."""
     assets: dict[str, bytes] = field(default_factory=dict)
     mesh_paths: dict[str, str] = field(default_factory=dict)
     """Where the mesh of each name was read."""
@@ -49,18 +49,19 @@ class Document:
         return self.origins[min(max(line, 1), len(self.origins)) - 1]
 
 
-def read_document(path: Path, search_path: Sequence[Path]) -> Document:
+def read_document(path: Path, search_path: Sequence[Path], found: Findings) -> Document:
     """The file with its includes and meshes; a `MjcfError` where one may not or cannot be read."""
-    found = Findings()
     root = read_xml(path, found, MjcfElement)
     if root.tag != "mujoco":
         raise root.error(f"the root element is <{root.tag}>; expected <mujoco>. Convert it.")
     document = Document(path, root, [path.parent, *search_path], found)
     _include(document, root)
     _check_depth(root)
-    problems = [*_screened(document, root, "mujoco"), *_bad_numbers(root)]
-    if problems:
-        raise refused(MjcfError, problems)
+    for rule, problem in _screened(document, root, "mujoco"):
+        found.add(rule, problem)
+    for problem in _bad_numbers(root):
+        found.add("malformed", problem)
+    found.refuse(MjcfError)
     _read_meshes(document)
     lines = list(_lines(root, document.origins))
     document.text = "\n".join(lines)
@@ -162,49 +163,53 @@ UNSEEN: dict[str, set[str]] = {
     "default": {"texture", "camera", "light"},
     "asset": {"texture", "skin"},
     "material": {"layer"},
-    **{where: {"camera", "light"} for where in ("worldbody", "body", "frame", "replicate")},
 }
 """What has no part in the mechanics: pictures, sizes of buffers, notes."""
-NOTED = {"mujoco": {"sensor"}, "asset": {"hfield"}}
+NOTED = {
+    "mujoco": {"sensor"},
+    "asset": {"hfield"},
+    **{where: {"camera", "light"} for where in ("worldbody", "body", "frame", "replicate")},
+}
 """What has none either, and is worth a line in the report."""
 NOT_SIMULATED = {
-    "composite": "is soft or made of parts",
-    "flexcomp": "is soft",
-    "flex": "is soft",
-    "deformable": "is soft",
-    "flexstrain": "is soft",
-    "extension": "loads code",
-    "plugin": "loads code",
-    "attach": "takes in another model",
-    "model": "takes in another model",
+    "composite": ("soft", "is soft or made of parts"),
+    "flexcomp": ("soft", "is soft"),
+    "flex": ("soft", "is soft"),
+    "deformable": ("soft", "is soft"),
+    "flexstrain": ("soft", "is soft"),
+    "extension": ("code", "loads code"),
+    "plugin": ("code", "loads code"),
+    "attach": ("soft", "takes in another model"),
+    "model": ("soft", "takes in another model"),
 }
+"""Rule and words of what makes another machine."""
 
 
-def _screened(document: Document, element: Element, where: str) -> Iterator[Finding]:
-    """Takes out what MuJoCo needs not know; yields what cannot be simulated."""
+def _screened(document: Document, element: Element, where: str) -> Iterator[tuple[str, Finding]]:
+    """Take out what MuJoCo needs not know; yield what cannot be simulated, with its rule."""
     kept = []
     for part in element:
         tag = part.tag
         if tag in KEPT.get(where, ()):
             if tag == "geom" and part.get("hfield") is not None:
-                document.found.left_out.append(part.finding("is a height field: not drawn"))
+                document.found.add("sensor", part.finding("is a height field: not drawn"))
                 continue
             kept.append(part)
             yield from _screened(document, part, tag)
         elif tag not in NOT_SIMULATED and (stray := _stray(part)) is not None:
-            yield stray.finding(f"does not belong inside <{tag}>")
+            yield "malformed", stray.finding(f"does not belong inside <{tag}>")
         elif tag in NOTED.get(where, ()):
             for inner in part if len(part) else [part]:
-                document.found.left_out.append(inner.finding("is not simulated"))
+                document.found.add("sensor", inner.finding("is not simulated"))
         elif tag not in UNSEEN.get(where, ()):
-            why = NOT_SIMULATED.get(tag, f"is not known inside <{where}>")
-            yield part.finding(f"{why}: MIME does not simulate it")
+            rule, why = NOT_SIMULATED.get(tag, ("malformed", f"is not known inside <{where}>"))
+            yield rule, part.finding(f"{why}: MIME does not simulate it")
     element[:] = kept
     if where == "material":
         element.attrib.pop("texture", None)
     files = [name for name in element.attrib if "file" in name]
     if files and where != "mesh":
-        yield element.finding(f"names a file by {files[0]}=, which MIME does not read")
+        yield "malformed", element.finding(f"names a file by {files[0]}=, which MIME does not read")
 
 
 def _stray(part: Element) -> Element | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from mime._text import brief, shortened
 from mime.control.kinematics.packages import Packages
+from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import UrdfError, tree_of
@@ -37,8 +38,11 @@ def parse_xacro(
     *,
     arguments: Mapping[str, Any] | None = None,
     base: str | None = None,
-    on_problem: str = "refuse",
+    on_problem: str = "warn",
     search_path: Sequence[str | os.PathLike] = (),
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+    open_loops: bool = False,
 ) -> KinematicTree:
     """xacro file -> `KinematicTree`. The file is code, and is run: read it first.
 
@@ -49,11 +53,11 @@ def parse_xacro(
     checked_choice(on_problem)
     checked_base(base)
     packages = Packages.of(path, search_path)
-    found = Findings()
+    found = Findings(on_problem)
     text = _expanded(path, arguments, packages, found)
     robot = parsed_xml(text.encode(), Path(f"{path} (expanded)"), found)
-    tree = tree_of(robot, packages, found, on_problem, base)
-    return dataclasses.replace(tree, source=str(path))
+    tree = tree_of(robot, packages, found, base, open_loops)
+    return dataclasses.replace(part_of(tree, subtree, lock), source=str(path))
 
 
 def expand_xacro(
@@ -97,10 +101,7 @@ def _expanded(
         if line.strip():
             dropped = "matched no files" in line
             finding = Finding(str(path), None, f"brings a warning of xacro's: {brief(line, 300)}")
-            if dropped:
-                found.mended.append(finding._replace(mended="the include is left out"))
-            else:
-                found.left_out.append(finding)
+            found.add("include" if dropped else "warning", finding)
     return answer["text"]
 
 

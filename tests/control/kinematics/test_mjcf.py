@@ -126,7 +126,6 @@ REFUSED = {
     '<default><joint damping="1 2"/></default>': "a damping that is not linear",
     '<default><joint stiffness="1" springyield="0.1"/></default>': "has a spring that yields",
     '<default><joint armature="-1"/></default>': "has armature -1; expected 0 or more",
-    '<worldbody><body gravcomp="1"><joint/><geom size="1"/></body></worldbody>': "of gravity",
     "<extension/>": "loads code",
     "<deformable/>": "is soft",
     "<wheels/>": "is not known inside <mujoco>",

@@ -80,10 +80,6 @@ def _joints(compiled: Compiled) -> Iterator[Finding]:
 
 def _passive(compiled: Compiled) -> Iterator[Finding]:
     model = compiled.model
-    for b in np.flatnonzero(model.body_gravcomp):
-        yield compiled.element("bodies", b).finding(
-            f"is relieved of gravity (gravcomp {model.body_gravcomp[b]:g}), which nothing does here"
-        )
     if model.opt.density or model.opt.viscosity:
         options = compiled.document.root.findall("option")
         said = [o for o in options if "density" in o.attrib or "viscosity" in o.attrib]
@@ -125,6 +121,15 @@ def _actuators(compiled: Compiled) -> Iterator[Finding]:
         if model.jnt_actfrclimited[j] and low != -high:
             words = f"bears {low:g} to {high:g} of its actuators, which is not as much both ways"
             yield compiled.element("joints", j).finding(words, "the larger is its effort limit")
+    if model.ngravcomp and (not model.nu or compiled.disabled("mjDSBL_ACTUATION")):
+        for j in np.flatnonzero(model.jnt_actgravcomp):
+            words = (
+                "leaves its weight to actuators (actuatorgravcomp) and the file has none that act: "
+            )
+            words += "MuJoCo bears nothing of it"
+            yield compiled.element("joints", j).finding(
+                words, "it is borne, within the effort limit"
+            )
     for a in range(model.nactuator):
         why = reason_against(compiled, a)
         if why:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mime._text import quoted, shortened
-from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
+from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
 from mime.control.kinematics.editing.checks import base_problems
+from mime.control.kinematics.editing.compensation import Fields, compensated_fields
 from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
 from mime.control.kinematics.poses import moved, without_rounding
 from mime.control.kinematics.report import Finding, Findings
@@ -107,6 +108,7 @@ def build_tree(
         report=report,
         root_body=root_body,
         base=base,
+        **_compensated(links, frames, len(bodies)),
     )
     for problem in base_problems(tree, base):
         raise links[root].element.error(f"base {problem.message}. {problem.hint}.")
@@ -213,6 +215,21 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
             own = links[name]
             whole = whole.joined(RigidBody(own.mass, own.com, own.inertia).seen_from(pose))
     return whole
+
+
+def _compensated(
+    links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarray]], count: int
+) -> Fields:
+    """c m of all links, summed over those that are one body."""
+    if not any(link.gravcomp for link in links.values()):
+        return {}
+    found = [NO_MOMENTS] * (count + 1)  # the last is the root's, whose index is -1
+    for name, (link_idx, pose) in frames.items():
+        own = links[name]
+        mass = own.gravcomp * own.mass
+        part = FirstMoments(mass, mass * own.com).seen_from(pose)
+        found[link_idx] = found[link_idx].joined(part)
+    return compensated_fields(found[:-1], found[-1])
 
 
 def _make_physical(body: Body) -> None:

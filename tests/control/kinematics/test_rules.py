@@ -165,6 +165,11 @@ EXAMPLES = {
         pendulum('<default><joint damping="1 2"/></default>'),
         pendulum('<default><joint stiffness="1" springyield="0.1"/></default>'),
     ],
+    "borne": [
+        mjcf()
+        .replace('name="a"', 'name="a" gravcomp="0.5"')
+        .replace("<joint", '<joint actuatorgravcomp="true"')
+    ],
     "one-sided": [pendulum('<default><joint actuatorfrcrange="-1 2"/></default>')],
     "malformed": [
         urdf(ARM)[:-9],

@@ -215,6 +215,12 @@ RULES: dict[str, Rule] = {
         "the linear part acts",
         ignored=True,
     ),
+    "borne": Rule(
+        "reported",
+        "MJCF",
+        "`actuatorgravcomp` in a file without actuators",
+        "the weight is borne within the effort limit; MuJoCo bears nothing of it",
+    ),
     "one-sided": Rule(
         "reported",
         "MJCF",

@@ -15,7 +15,7 @@ from mime.control.kinematics.editing.arrays import (
     placement,
     stacked,
 )
-from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.bodies import ROOT, RigidBody
 from mime.control.kinematics.editing.checks import (
     base_problems,
     frame_of,
@@ -24,8 +24,9 @@ from mime.control.kinematics.editing.checks import (
     pose_problems,
     refused,
 )
+from mime.control.kinematics.editing.compensation import of_two
 from mime.control.kinematics.editing.drives import of_both
-from mime.control.kinematics.editing.restructure import OF_JOINTS, ROOT, body_of, restructured
+from mime.control.kinematics.editing.restructure import OF_JOINTS, body_of, restructured
 from mime.core.parameters import known
 from mime.core.problem import Problem
 
@@ -156,6 +157,7 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
         ),
         report=(*tree.report, *other.report),
         **of_both(tree, other, prefix),
+        **of_two(tree, other, at, T),
     )
     return _with_body(joined, at, on_root)
 

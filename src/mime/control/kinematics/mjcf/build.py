@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from mime._text import quoted
 from mime.control.kinematics.actuator import Actuator, Keyframe
 from mime.control.kinematics.mjcf.actuators import drives_of_joints, read_actuators, reason_against
 from mime.control.kinematics.mjcf.model import Compiled
@@ -41,6 +42,7 @@ def tree_of(compiled: Compiled, found: Findings) -> KinematicTree:
     base = "floating" if root else "fixed"
     tree = build_tree(document.root, links, joints, (), found, base)
     _note_beside(compiled, found)
+    _note_compensation(compiled, found)
     names, link_idxs, offsets = _frames(compiled, tree, found)
     order = [compiled.joint_names.index(name) for name in tree.joint_names]
     stiffness, relaxed = _springs(compiled, order)
@@ -56,6 +58,9 @@ def tree_of(compiled: Compiled, found: Findings) -> KinematicTree:
         visuals=read_visuals(compiled),
         spring_stiffness_n_m_per_rad=stiffness if springs else None,
         spring_reference_rad=relaxed if springs else None,
+        actuator_compensated_joints=tuple(
+            name for name in tree.joint_names if _borne_by_actuators(compiled, name)
+        ),
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
         actuators=actuators,
         keyframes=_keyframes(compiled, order),
@@ -122,7 +127,37 @@ def _link(compiled: Compiled, body: int) -> UrdfLink:
     inertia = R @ np.diag(model.body_inertia[body]) @ R.T
     com = np.array(model.body_ipos[body]) - _link_point(compiled, body)
     element = compiled.element("bodies", body) if body else compiled.document.root
-    return UrdfLink(element, compiled.body_names[body], float(model.body_mass[body]), com, inertia)
+    mass, relieved = float(model.body_mass[body]), float(_gravcomp(compiled)[body])
+    return UrdfLink(element, compiled.body_names[body], mass, com, inertia, relieved)
+
+
+def _gravcomp(compiled: Compiled) -> np.ndarray:
+    """The part of each body's weight that is compensated; without passive forces MuJoCo has none.
+
+    Nothing is compensated of the world.
+    """
+    off = compiled.disabled("mjDSBL_SPRING") and compiled.disabled("mjDSBL_DAMPER")
+    return np.asarray(compiled.model.body_gravcomp, float) * (not off)
+
+
+def _borne_by_actuators(compiled: Compiled, joint: str) -> bool:
+    flags = compiled.model.jnt_actgravcomp
+    return bool(_gravcomp(compiled).any() and flags[compiled.joint_names.index(joint)])
+
+
+def _note_compensation(compiled: Compiled, found: Findings) -> None:
+    """Note all bodies whose weight is compensated in one line, at the first of them."""
+    parts = _gravcomp(compiled)
+    bodies = [b for b in np.flatnonzero(parts).tolist() if b in compiled.bodies]
+    if not bodies:
+        return
+    least, most = min(parts[bodies]), max(parts[bodies])
+    amount = f"{least:g}" if least == most else f"{least:g} to {most:g}"
+    words = f"is relieved of gravity (gravcomp {amount})"
+    if others := [compiled.body_names[b] for b in bodies[1:]]:
+        words += f", as are {len(others)} more: {quoted(others[:3])}"
+        words += ", ..." if len(others) > 3 else ""
+    found.add("gravcomp", compiled.element("bodies", bodies[0]).finding(words))
 
 
 def _add_body(
@@ -192,6 +227,8 @@ def _joint(
     gears = {actuator.gear for actuator in mine if actuator.gear}
     gear = gears.pop() if len(gears) == 1 else 1.0
     effort = sum((actuator.effort for actuator in mine), 0.0) or math.inf
+    if _borne_by_actuators(compiled, compiled.joint_names[j]):
+        effort = math.inf  # the actuators' own limits are not those of their sum with the weight
     if model.jnt_actfrclimited[j]:
         effort = min(effort, max(map(abs, map(float, model.jnt_actfrcrange[j]))))
     still = free or compiled.disabled("mjDSBL_FRICTIONLOSS")

@@ -115,6 +115,10 @@ def _actuators(compiled: Compiled) -> Iterator[Judged]:
         if model.jnt_actfrclimited[j] and low != -high and compiled.selection.moves(j):
             words = f"bears {low:g} to {high:g} of its actuators, which is not as much both ways"
             yield "one-sided", compiled.element("joints", j).finding(words)
+    if model.ngravcomp and (not model.nu or compiled.disabled("mjDSBL_ACTUATION")):
+        for j in np.flatnonzero(model.jnt_actgravcomp):
+            words = "leaves its weight to actuators (actuatorgravcomp), and the file has none"
+            yield "borne", compiled.element("joints", j).finding(words)
     for a in range(model.nactuator):
         if compiled.selection.drives(a) and (why := reason_against(compiled, a)):
             yield "actuator", compiled.element("actuators", a).finding(why)

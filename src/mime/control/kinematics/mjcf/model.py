@@ -182,7 +182,7 @@ def _check_numbers(compiled: Compiled) -> None:
     """Numbers that computing in the compiler has made too large."""
     model = compiled.model
     arrays = {
-        "bodies": "body_pos body_quat body_ipos body_iquat body_mass body_inertia",
+        "bodies": "body_pos body_quat body_ipos body_iquat body_mass body_inertia body_gravcomp",
         "joints": "jnt_pos jnt_axis jnt_range jnt_stiffness",
         "sites": "site_pos site_quat",
         "actuators": "actuator_gear actuator_gainprm actuator_biasprm actuator_dynprm",

@@ -43,6 +43,8 @@ class UrdfLink:
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    gravcomp: float = 0.0
+    """The part of its weight that something bears: MJCF has that."""
 
 
 @dataclass

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mime._text import nearest, quoted, shortened
-from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
+from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
+from mime.control.kinematics.editing.compensation import Fields, compensated_fields
 from mime.control.kinematics.physical_inertia import (
     has_negative_moment,
     is_physical,
@@ -103,6 +104,7 @@ def build_tree(
         root_body=_root_body(links, frames),
         base=base,
         base_start_pose_world=start,
+        **_compensated(links, frames, len(bodies)),
     )
     return _judge_masses(tree, robot, links, found)
 
@@ -281,6 +283,21 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
             own = links[name]
             whole = whole.joined(RigidBody(own.mass, own.com, own.inertia).seen_from(pose))
     return whole
+
+
+def _compensated(
+    links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarray]], count: int
+) -> Fields:
+    """c m of all links, summed over those that are one body."""
+    if not any(link.gravcomp for link in links.values()):
+        return {}
+    found = [NO_MOMENTS] * (count + 1)  # the last is the root's, whose index is -1
+    for name, (link_idx, pose) in frames.items():
+        own = links[name]
+        mass = own.gravcomp * own.mass
+        part = FirstMoments(mass, mass * own.com).seen_from(pose)
+        found[link_idx] = found[link_idx].joined(part)
+    return compensated_fields(found[:-1], found[-1])
 
 
 def _moments(inertia: np.ndarray) -> str:

@@ -30,6 +30,8 @@ _OF_LINKS = {
     "mass_kg": ("tree.masses", "kg"),
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
+    "compensated_mass_kg": ("tree.compensated_masses", "kg"),
+    "compensated_moment_kg_m": ("tree.compensated_moments", "kg·m"),
 }
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),

@@ -21,6 +21,9 @@ from mime.control.kinematics.floating import floating_forward_dynamics as floati
 from mime.control.kinematics.floating import floating_mass_matrix as floating_mass_matrix
 from mime.control.kinematics.floating import floating_rnea as floating_rnea
 from mime.control.kinematics.forward_dynamics import forward_dynamics as forward_dynamics
+from mime.control.kinematics.joints_without_inertia import (
+    joints_without_inertia as joints_without_inertia,
+)
 from mime.control.kinematics.mjcf import MjcfError as MjcfError
 from mime.control.kinematics.mjcf import parse_mjcf as parse_mjcf
 from mime.control.kinematics.momentum import WholeBody as WholeBody

@@ -34,12 +34,6 @@ def is_physical(inertia: np.ndarray, mass: float) -> bool:
     return not (has_negative_moment(inertia, mass) or breaks_triangle(inertia, mass))
 
 
-def has_negative_moment(inertia: np.ndarray, mass: float) -> bool:
-    """True when a principal moment is below 0 by more than decimal figures are rounded."""
-    moments = np.linalg.eigvalsh(inertia)
-    return bool(moments[0] < -(INERTIA_ROUNDING * np.max(np.abs(moments)) + THIN_BODY * mass))
-
-
 def nearest_physical_inertia(inertia: np.ndarray) -> np.ndarray:
     """The physical I' with the smallest |I' - I| (Frobenius).
 

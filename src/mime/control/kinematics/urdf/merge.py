@@ -8,6 +8,7 @@ import numpy as np
 from mime._text import nearest, quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
 from mime.control.kinematics.editing.compensation import Fields, compensated_fields
+from mime.control.kinematics.joints_without_inertia import joints_without_inertia
 from mime.control.kinematics.physical_inertia import (
     has_negative_moment,
     is_physical,
@@ -23,7 +24,6 @@ from mime.control.kinematics.tree import (
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.xml import LARGEST, Element
-from mime.control.kinematics.weightless import joints_without_inertia
 from mime.core.pose import IDENTITY_POSE
 
 
@@ -106,7 +106,7 @@ def build_tree(
         base_start_pose_world=start,
         **_compensated(links, frames, len(bodies)),
     )
-    return _judge_masses(tree, robot, links, found)
+    return _judge_masses(tree, robot, root, links, found)
 
 
 def _release(
@@ -308,30 +308,34 @@ def _moments(inertia: np.ndarray) -> str:
 
 
 def _judge_masses(
-    tree: KinematicTree, robot: Element, links: dict[str, UrdfLink], found: Findings
+    tree: KinematicTree, robot: Element, root: str, links: dict[str, UrdfLink], found: Findings
 ) -> KinematicTree:
     """Note what has no mass, and with `on_problem="mend"` hold the joints that move none."""
     if not tree.num_links and tree.base == "fixed":
         found.add("no joint", robot.finding(f"has {len(links)} links and no moving joint"))
     names = joints_without_inertia(tree)
-    if not names:
-        return tree
-    held = {}
-    for name in names:
-        joint = tree.joint_names.index(name)
-        q = min(max(0.0, float(tree.joint_limits[joint, 0])), float(tree.joint_limits[joint, 1]))
-        held[name] = q
-    if not np.any(tree.masses) and not np.any(tree.inertias):
+    held = {name: _rest(tree, name) for name in names if name in tree.joint_names}
+    if held and not np.any(tree.masses) and not np.any(tree.inertias):
         words = f"has no mass in any of its {len(links)} links"
         mends = found.add("no mass", robot.finding(words))
-    else:
-        for name in names:
+        return tree.lock(held) if mends else tree
+    mends = False
+    for name in names:
+        link, how = root, ""
+        if name in held:
             i = tree.link_joint_names.index(name)
-            slides = tree.joint_kinds[i] == JOINT_TYPE_PRISMATIC
-            words = f"moves with joint {name!r}, which moves neither mass nor inertia"
+            link, slides = tree.link_names[i], tree.joint_kinds[i] == JOINT_TYPE_PRISMATIC
             how = f"the joint is held at {held[name]:g} {'m' if slides else 'rad'}"
-            mends = found.add("no inertia", links[tree.link_names[i]].element.finding(words), how)
-    return tree.lock(held) if mends else tree
+        what = f"joint {name!r}" if name in held else name
+        words = f"moves by {what}, to which no mass or moment gives inertia"
+        mends |= found.add("no inertia", links[link].element.finding(words), how)
+    return tree.lock(held) if mends and held else tree
+
+
+def _rest(tree: KinematicTree, joint: str) -> float:
+    """0, or the limit of a joint that is next to it."""
+    lower, upper = np.asarray(tree.joint_limits, float)[tree.joint_names.index(joint)]
+    return float(min(max(0.0, lower), upper))
 
 
 Master = tuple[UrdfJoint, float, float]

@@ -1,5 +1,6 @@
 """Controllers of an arm, as nodes: the laws of `mime.control.control_laws`, sampled and clipped."""
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +18,7 @@ from mime.control.control_laws import (
     pd_controller,
     pd_with_gravity_compensation,
 )
-from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics import KinematicTree, joints_without_inertia, parse_robot
 from mime.control.postures import mass_matrices
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
@@ -223,6 +224,9 @@ class JointPDNode(_JointController):
             return
         with np.errstate(over="ignore"):  # infinite is too much as well
             demand = (2 * np.asarray(self.kd) * dt + np.asarray(self.kp) * dt**2) / 4
+        held = dataclasses.replace(tree, base="fixed")
+        if joints_without_inertia(held, dt * np.asarray(tree.joint_friction)):
+            return  # what the arm gives them is not in this tree
         inertia = _least_inertia(tree, dt)
         if np.any(demand > inertia):
             j = int(np.argmax(demand / inertia))

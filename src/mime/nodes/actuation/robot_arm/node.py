@@ -28,10 +28,12 @@ from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
+from mime.core.problem import Problem
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrators, stops
 from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.drawing import arm_drawing
+from mime.nodes.actuation.robot_arm.inertia import inertia_problems
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
@@ -274,6 +276,12 @@ class RobotArmNode(RobotArmParameters):
         if self.joint_limits == "spring":
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found if self.servo is None else found | goal_monitors(tree)
+
+    def value_problems(self) -> Iterator[Problem]:
+        found = list(super().value_problems())
+        yield from found
+        if not found:  # masses below 0 are told first
+            yield from inertia_problems(self)
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from spring_warnings(self)

@@ -259,7 +259,7 @@ def test_what_a_review_found_is_refused_in_words(tmp_path, content, expected):
     file = tmp_path / "arm.urdf"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     if not expected:
-        assert any("mesh not found" in note for note in parse_urdf(file).ignored)
+        assert any("a box is drawn for the mesh" in note for note in parse_urdf(file).ignored)
         return
     with pytest.raises(UrdfError, match=re.escape(expected)) as refusal:
         parse_urdf(file)

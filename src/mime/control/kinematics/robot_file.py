@@ -1,10 +1,12 @@
 """A robot from a file, whichever format it is in."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from xml.parsers import expat
 
+from mime._files import read_plain
 from mime.control.kinematics.mjcf import parse_mjcf
 from mime.control.kinematics.report import checked_choice
 from mime.control.kinematics.tree import KinematicTree
@@ -45,10 +47,8 @@ def _root_tag(file: Path) -> str:
     found: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: found.append(tag)
-    try:
-        with file.open("rb") as stream:
-            parser.Parse(stream.read(_FIRST_BYTES).lstrip(), False)
-    except (OSError, ValueError, LookupError, expat.ExpatError):
-        pass  # the reader of the format says what is wrong
+    # The reader of the format says what is wrong.
+    with contextlib.suppress(OSError, ValueError, LookupError, expat.ExpatError):
+        parser.Parse(read_plain(file, _FIRST_BYTES).lstrip(), False)
     named = "mujoco" if file.suffix.lower() in (".xml", ".mjcf") else "robot"
     return found[0] if found else named

@@ -7,10 +7,10 @@ from mime.control.kinematics.mjcf.build import tree_of
 from mime.control.kinematics.mjcf.checks import check
 from mime.control.kinematics.mjcf.model import compile_document
 from mime.control.kinematics.mjcf.xml import MjcfError, read_document
+from mime.control.kinematics.packages import Packages
 from mime.control.kinematics.report import REFUSE_HINT, checked_base, checked_choice, refused
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.arguments import path as path_of
-from mime.core.arguments import several
 
 __all__ = ["MjcfError", "parse_mjcf"]
 
@@ -31,14 +31,13 @@ def parse_mjcf(
     `base`: a free joint makes its body a base that floats; "fixed" holds it where the file puts it.
     "floating" asks for such a joint, and None takes what the file says.
 
-    Includes and meshes are read from the folder of the file and those of `search_path`, and from
-    nowhere else.
+    Includes and meshes are read where `mime.control.kinematics.packages` says, and nowhere else. A
+    mesh that cannot be had is drawn as a box; where a body takes its mass from it, that is refused.
     """
     path = path_of("path", path)
     checked_choice(on_problem)
     checked_base(base)
-    folders = [path_of("search_path", folder) for folder in several("search_path", search_path)]
-    compiled = compile_document(read_document(path, folders), base)
+    compiled = compile_document(read_document(path, Packages.of(path, search_path)), base)
     problems, leavable = check(compiled)
     leavable = [*compiled.document.found.mended, *leavable]
     if on_problem == "refuse" and leavable:

@@ -41,8 +41,8 @@ def parse_urdf(
     `base`: "floating" lets the root fly freely, for which it needs mass and inertia; a URDF itself
     says nothing of it, and None is "fixed".
 
-    `search_path`: where to look for the packages of `package://` meshes, before ROS_PACKAGE_PATH
-    and the folders above the file (for drawing only).
+    `search_path`: where to look for the packages of `package://` meshes before anywhere else
+    (`mime.control.kinematics.packages` has the rule); a mesh that is not found is drawn as a box.
     """
     path = path_of("path", path)
     checked_choice(on_problem)

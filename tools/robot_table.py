@@ -2,8 +2,9 @@
 
 python tools/robot_table.py [SITE_PACKAGES ...]
 
-The survey has every URDF and MJCF in packages that others publish. Besides the packages of this environment, those of others (of `.venv-bench`) are looked through.
-Each reader is asked in a process that may die of a file.
+The survey has every URDF and MJCF in packages that others publish. Besides the packages of this
+environment, those of others (of `.venv-bench`) are looked through. Each reader is asked in a
+process that may die of a file.
 """
 
 import contextlib
@@ -17,9 +18,8 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from robot_files import SITE, Verdict, robots, verdict, without_folders  # noqa: E402
-
 from mime.control.kinematics.rules import RULES  # noqa: E402
+from robot_files import SITE, Verdict, robots, verdict, without_folders  # noqa: E402
 
 RULES_PAGE = ROOT / "docs" / "robot_files.md"
 START = "<!-- the table of rules is written by tools/robot_table.py -->"
@@ -27,11 +27,17 @@ END = "<!-- end of the table of rules -->"
 SURVEY_PAGE = ROOT / "docs" / "robot_survey.md"
 SURVEY = """# Robots of others
 
-`python tools/robot_table.py` writes this page. It reads every URDF and MJCF in packages that the tests and the benchmarks install: example-robot-data, frax, gymnasium, dm_control, mujoco and mujoco-mjx.
+`python tools/robot_table.py` writes this page. It reads every URDF and MJCF in packages that the
+tests and the benchmarks install: example-robot-data, frax, gymnasium, dm_control, mujoco and
+mujoco-mjx.
 
-*loads*: nothing in the file changes the motion beyond what MIME simulates. *loads with a warning*: parts of the file are [reported](robot_files.md#what-becomes-of-a-file). *kinematics*: the file has no masses.
+*loads*: nothing in the file changes the motion beyond what MIME simulates. *loads with a warning*:
+parts of the file are [reported](robot_files.md#what-becomes-of-a-file). *kinematics*: the file has
+no masses.
 
-Pinocchio's dynamics are the oracle of the URDFs (`tests/oracles/test_kinematics_vs_pinocchio.py`), MuJoCo's of the MJCFs (`test_mjcf_vs_mujoco.py`). MuJoCo gets the URDFs without shapes, since it looks for meshes beside the file.
+Pinocchio's dynamics are the oracle of the URDFs (`tests/oracles/test_kinematics_vs_pinocchio.py`),
+MuJoCo's of the MJCFs (`test_mjcf_vs_mujoco.py`). MuJoCo gets the URDFs without shapes, since it
+looks for meshes beside the file.
 """
 
 

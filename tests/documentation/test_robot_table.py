@@ -1,4 +1,4 @@
-"""docs/robot_survey.md says how MIME takes the robots of others, docs/robot_files.md by what rule."""
+"""How MIME takes the robots of others, docs/robot_survey.md, and by what rules."""
 
 import re
 from pathlib import Path

@@ -220,6 +220,11 @@ EXAMPLES = {
     "swapped": [urdf(ARM.replace('lower="-1"', 'lower="3"'))],
     "negative limit": [urdf(ARM.replace('effort="5"', 'effort="-5"'))],
     "xacro": [urdf(ARM + '<xacro:include filename="x"/>')],
+    "mesh mass": [
+        mjcf()
+        .replace("<worldbody>", '<asset><mesh name="m" file="gone.obj"/></asset><worldbody>')
+        .replace('size="0.1"', 'type="mesh" mesh="m"')
+    ],
     "code": [pendulum("<extension/>")],
     "soft": [pendulum("<deformable/>")],
     "loop": [
@@ -411,7 +416,7 @@ def test_parts_that_are_taken_out_are_not_judged(read):
     assert (held.tree.joint_names, held.warned) == ((), [])
     open_ = read(mjcf(loop), lock={"ball": 0}, open_loops=True)
     assert open_.tree.joint_names == ("j", "k")
-    assert [f.rule for f in open_.findings] == ["open loop", "tendon"]
+    assert [f.rule for f in open_.findings] == ["tendon", "open loop"]
     bent = read(mjcf(loop), lock={"ball": 0.1})
     assert bent.tree is None
     two = mjcf(FREE.format("<freejoint name='f'/>", f"{PENDULUM}</body>"))

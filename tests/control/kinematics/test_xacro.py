@@ -35,7 +35,7 @@ def test_macros_expressions_arguments_and_packages_are_expanded(arm, tmp_path, m
 
 def test_a_missing_package_names_itself_and_where_it_was_looked_for(arm, tmp_path, monkeypatch):
     monkeypatch.setenv("ROS_PACKAGE_PATH", "/nowhere")
-    place = f"search_path '{tmp_path}/robot', ROS_PACKAGE_PATH '/nowhere', or a folder above"
+    place = f"search_path '{tmp_path}/robot', ROS_PACKAGE_PATH '/nowhere', AMENT_"
     with pytest.raises(kin.UrdfError, match=f"package 'parts' not found in {place}"):
         kin.parse_xacro(arm, search_path=[tmp_path / "robot"])
     assert kin.parse_robot(arm, search_path=[tmp_path / "ros"]).num_joints == 2

@@ -1,11 +1,13 @@
 """A robot from a file, whichever format it is in."""
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+from mime._files import read_plain
 from mime.control.kinematics.mjcf import parse_mjcf
 from mime.control.kinematics.part import Part
 from mime.control.kinematics.report import checked_choice
@@ -68,10 +70,8 @@ def _root_tag(file: Path) -> str:
     found: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: found.append(tag)
-    try:
-        with file.open("rb") as stream:
-            parser.Parse(stream.read(_FIRST_BYTES).lstrip(), False)
-    except (OSError, ValueError, LookupError, expat.ExpatError):
-        pass  # the reader of the format says what is wrong
+    # The reader of the format says what is wrong.
+    with contextlib.suppress(OSError, ValueError, LookupError, expat.ExpatError):
+        parser.Parse(read_plain(file, _FIRST_BYTES).lstrip(), False)
     named = "mujoco" if file.suffix.lower() in (".xml", ".mjcf") else "robot"
     return found[0] if found else named

@@ -284,6 +284,12 @@ RULES: dict[str, Rule] = {
         "xacro elements in a `.urdf`: xacro is code",
         "read the file, then call `parse_xacro`, or pass `--xacro` on the command line",
     ),
+    "mesh mass": Rule(
+        "refused",
+        "MJCF",
+        "bodies whose mass follows from a mesh that is not found",
+        "give the mesh, or the body an `<inertial>`",
+    ),
     "code": Rule("refused", "MJCF", "plug-ins and extensions: they load code", "remove them"),
     "soft": Rule(
         "refused", "MJCF", "flexible and composite bodies, models within models", "remove them"

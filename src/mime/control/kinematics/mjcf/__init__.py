@@ -9,11 +9,11 @@ from mime.control.kinematics.mjcf.build import tree_of
 from mime.control.kinematics.mjcf.checks import check
 from mime.control.kinematics.mjcf.model import compile_document
 from mime.control.kinematics.mjcf.xml import MjcfError, read_document
+from mime.control.kinematics.packages import Packages
 from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.arguments import path as path_of
-from mime.core.arguments import several
 
 __all__ = ["MjcfError", "parse_mjcf"]
 
@@ -45,13 +45,17 @@ def parse_mjcf(
     Raises:
         MjcfError: what is no tree of hinges and sliders.
 
+
+    Includes and meshes are read where `mime.control.kinematics.packages` says, and nowhere else. A
+    mesh that cannot be had is drawn as a box; where a body takes its mass from it, that is refused.
+
     """
     path = path_of("path", path)
     checked_choice(on_problem)
     checked_base(base)
-    folders = [path_of("search_path", folder) for folder in several("search_path", search_path)]
     found = Findings(on_problem)
-    compiled = compile_document(read_document(path, folders, found), base, subtree, lock)
+    document = read_document(path, Packages.of(path, search_path), found)
+    compiled = compile_document(document, base, subtree, lock)
     check(compiled, found, open_loops)
     tree = dataclasses.replace(tree_of(compiled, found), report=found.settled(MjcfError))
     return part_of(tree, subtree, compiled.selection.locked_hinges)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from mime._text import shortened
 from mime.control.kinematics.mjcf.equalities import Equalities, read_equalities
 from mime.control.kinematics.mjcf.selection import Selection
-from mime.control.kinematics.mjcf.xml import Document, MjcfError
+from mime.control.kinematics.mjcf.xml import Document, MjcfError, box_mesh
 from mime.control.kinematics.part import Part
+from mime.control.kinematics.report import Finding
 from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 
@@ -148,29 +149,74 @@ def compile_document(
     subtree: Part = None,
     lock: Mapping[str, Any] | None = None,
 ) -> Compiled:
-    """What MuJoCo simulates, every body kept; its refusals with file and line of ours."""
+    """What MuJoCo simulates, every body kept; its refusals with file and line of ours.
+
+    A mesh that MuJoCo does not read gets a stand-in.
+    """
     mujoco = import_mujoco(document.path)
-    try:
-        spec = mujoco.MjSpec.from_string(document.text, assets=document.assets)
-        spec.compiler.fusestatic = False
-        spec.compiler.discardvisual = False
-        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            model = spec.compile()
-    except (ValueError, TypeError, RuntimeError, mujoco.FatalError) as error:
-        words = " ".join(str(error).split())
-        element = document.element(_line(words))
-        reason = shortened(re.sub(r"[,(]? *line \d+\)?", "", words), 300)
-        raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
+    while True:
+        try:
+            spec, model, said = _made(mujoco, document, document.assets)
+            break
+        except (ValueError, TypeError, RuntimeError, mujoco.FatalError) as error:
+            words = " ".join(str(error).split())
+            element = document.element(_line(words))
+            reason = shortened(re.sub(r"[,(]? *line \d+\)?", "", words), 300)
+            path = document.mesh_paths.get(element.get("name", ""))
+            if element.tag != "mesh" or element in document.stand_ins or path is None:
+                raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
+            document.stand_in(element, path, f"MuJoCo does not read it: {reason}")
+            document.write()
     for warning in said:
         words = shortened(" ".join(str(warning.message).split()), 300)
         finding = document.root.finding(f"brings a warning of MuJoCo's: {words}")
         document.found.add("warning", finding)
     compiled = Compiled(document, mujoco, spec, model, base, subtree, lock)
+    for finding in _masses_of_stand_ins(compiled) if document.stand_ins else ():
+        document.found.add("mesh mass", finding)
+    document.found.refuse(MjcfError)
     _check_numbers(compiled)
     compiled.equalities = read_equalities(compiled, document.found)
     return compiled
+
+
+def _made(
+    mujoco: Any, document: Document, assets: dict[str, bytes]
+) -> tuple[Any, Any, list[warnings.WarningMessage]]:
+    """MuJoCo's specification and model of the text, and what it warned of."""
+    spec = mujoco.MjSpec.from_string(document.text, assets=assets)
+    spec.compiler.fusestatic = False
+    spec.compiler.discardvisual = False
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = spec.compile()
+    return spec, model, said
+
+
+_OTHER_BOX = (0.02, 0.025, 0.09), 0.1
+"""Half lengths and centre of a second stand-in, which has no measure of the first."""
+_MASS = ("body_mass", "body_ipos", "body_iquat", "body_inertia")
+
+
+def _masses_of_stand_ins(compiled: Compiled) -> Iterator[Finding]:
+    """The bodies whose mass is another with another stand-in: the file does not say it itself."""
+    document, model = compiled.document, compiled.model
+    boxes = {mesh.get("file", ""): box_mesh(*_OTHER_BOX) for mesh in document.stand_ins}
+    _, other, _ = _made(compiled.mujoco, document, document.assets | boxes)
+    changed = np.zeros(model.nbody, bool)
+    for name in _MASS:
+        one, two = (np.asarray(getattr(m, name)).reshape(m.nbody, -1) for m in (model, other))
+        changed |= np.any(one != two, axis=1)
+    reasons = {mesh.get("name", ""): reason for mesh, reason in document.stand_ins.items()}
+    for body in compiled.spec.bodies:
+        if changed[body.id]:
+            used = [geom for geom in body.geoms if geom.meshname in reasons]
+            heavy = [geom.meshname for geom in used if geom.mass != 0 and geom.density != 0]
+            name = [*heavy, *reasons][0]  # of settotalmass, that of any mesh
+            words = f"takes its mass from mesh {name!r}: {reasons[name]}. Add the mesh"
+            element = compiled.element("bodies", body.id)
+            yield element.finding(f"{words}, or an <inertial> to the body")
 
 
 def _line(words: str) -> int:

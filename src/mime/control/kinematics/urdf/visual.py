@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mime._text import brief, shortened
-from mime.control.kinematics.packages import SCHEME, Packages
+from mime.control.kinematics.packages import NO_MESH, NotFoundError, Packages, as_written
 from mime.control.kinematics.report import Finding, Findings, RobotFileError
 from mime.control.kinematics.tree import Visual
 from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
@@ -57,18 +57,15 @@ def _colours(robot: Element, found: Findings) -> dict[Element | str | None, Colo
 def _mesh_path(mesh: Element, packages: Packages, found: Findings) -> str:
     """The path of a mesh on this machine; the name as written when it cannot be found."""
     name = attribute(mesh, "filename")
-    file = packages.file(name)
-    if file is not None:
-        return str(file)
-    package = name.removeprefix(SCHEME).partition("/")[0]
-    if name.startswith(SCHEME) and not packages.found(package):
-        shown = brief(package, 60)
-        words = f"package {shown} not found in {packages.places()}"
-    else:
-        words = f"mesh not found: {shortened(name, 300)}"
+    try:
+        return str(packages.file(name))
+    except NotFoundError as error:
+        words = f"{NO_MESH} {shortened(name, 300)}: {error}"
+        if str(error).startswith("package "):  # once for all of its meshes
+            words = f"{error}: its meshes are drawn as boxes"
     if words not in {finding.what for finding in found.all}:
         found.add("mesh", Finding(str(mesh.path), mesh.line, words))
-    return name
+    return as_written(name)
 
 
 def _scale(mesh: Element, found: Findings) -> np.ndarray:

@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from mime._files import read_plain
 from mime._text import shortened
 from mime.control.kinematics.report import Finding, Findings, RobotFileError
 
@@ -62,8 +63,7 @@ def read_xml(path: Path, found: Findings, kind: type[Element] = Element) -> Elem
     """The root element of a file; what is skipped in it is added to `found`."""
     refusal = kind.refusal
     try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
+        text = read_plain(path, MOST_BYTES + 1)
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror}). Check the path.") from error
     except ValueError as error:  # a name with a null character

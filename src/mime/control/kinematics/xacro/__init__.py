@@ -14,13 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mime._files import read_plain
 from mime._text import brief, shortened
 from mime.control.kinematics.packages import Packages
 from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import UrdfError, tree_of
-from mime.control.kinematics.urdf.xml import parsed_xml
+from mime.control.kinematics.urdf.xml import MOST_BYTES, parsed_xml
 from mime.core.arguments import mapping
 from mime.core.arguments import path as path_of
 
@@ -80,7 +81,7 @@ def _expanded(
         message = "xacro is expanded by xacrodoc. Install it: pip install 'mime-sim[xacro]'."
         raise UrdfError(path, message)
     try:
-        named = _FIND.findall(path.read_text(encoding="utf-8"))
+        named = _FIND.findall(read_plain(path, MOST_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UrdfError(path, f"cannot be read ({reason}). Check the path.") from error
@@ -113,7 +114,8 @@ def _ask(
     path: Path, arguments: Mapping[str, Any], packages: Packages, folders: Mapping[str, Path]
 ) -> dict[str, Any]:
     folder = path.resolve().parent
-    readable = [folder, *packages.search_path, *packages.ros_package_path, *folders.values()]
+    sources = [source for place in folders.values() for source in packages.sources(place)]
+    readable = [*packages.readable_by_code, *folders.values(), *sources]
     question = {
         "file": str(path.resolve()),
         "folder": str(folder),

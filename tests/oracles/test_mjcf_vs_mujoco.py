@@ -38,6 +38,7 @@ def loaded(file):
         return None, error
     model = mujoco.MjModel.from_xml_path(str(file))
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.opt.density = model.opt.viscosity = 0.0  # reported: MIME has no fluids
     if len(tree.actuators) < model.nu:
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
     return tree, model

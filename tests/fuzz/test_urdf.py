@@ -202,8 +202,8 @@ def has_pinocchios_dynamics(tree: KinematicTree, file: Path) -> bool:
     return True
 
 
-@pytest.mark.filterwarnings("error")
 @pytest.mark.filterwarnings("ignore::mime.control.kinematics.RobotFileWarning")
+@pytest.mark.filterwarnings("error")
 def test_a_spoilt_robot_loads_whole_or_is_refused_with_file_and_line(tmp_path):
     draw = random.Random(15)
     file = tmp_path / "arm.urdf"

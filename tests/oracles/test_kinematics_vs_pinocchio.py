@@ -145,14 +145,14 @@ def test_the_package_holds_the_robots_that_this_comparison_is_about():
 @pytest.mark.parametrize("name", ["romeo/romeo", "romeo/romeo_small", "romeo/romeo_laas_small"])
 def test_a_mended_robot_differs_from_pinocchios_by_what_its_report_says(name, monkeypatch):
     monkeypatch.setenv("MIME_NATIVE", "off")
-    tree = load(name, on_problem="report")
+    tree = load(name, on_problem="mend")
     reference = Reference(tree)
-    held = [finding.what for finding in tree.report if "is held at" in finding.mended]
+    held = [finding.what for finding in tree.report if "is held at" in finding.effect]
     assert reference.model.nv - tree.num_links == len(held)
     for i, joint in enumerate(reference.joints):
         ours = pin.Inertia(float(tree.masses[i]), tree.coms[i], tree.inertias[i])
         mended = any(
-            finding.what.startswith(f"link {tree.link_names[i]!r} ") and "nearest" in finding.mended
+            finding.what.startswith(f"link {tree.link_names[i]!r} ") and "nearest" in finding.effect
             for finding in tree.report
         )
         if mended:

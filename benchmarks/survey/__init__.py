@@ -1,0 +1,1 @@
+"""What `public_robots.py` is made of: robot files of others, MIME and two peers that read them."""

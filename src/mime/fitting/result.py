@@ -203,16 +203,16 @@ class Fit(Mapping[str, Estimate]):
 
         return report_page(self, title)
 
-    def to_mjcf(self, path: str | os.PathLike[str]) -> None:
+    def to_mjcf(self, path: str | os.PathLike[str], *, mend: bool = False) -> None:
         """Write `simulation` for MuJoCo, with half of each 95 % interval in a comment beside it.
 
-        What is not known is marked as the prior that was kept.
+        What is not known is marked as the prior that was kept; `mend` as in `Simulation.to_mjcf`.
         """
         from mime.fitting.exports import comments
 
         simulation = self.simulation
         origins, uncertainties = comments(self, simulation)
-        simulation.to_mjcf(path, origins=origins, uncertainties=uncertainties)
+        simulation.to_mjcf(path, origins=origins, uncertainties=uncertainties, mend=mend)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
         """Write the arm of `simulation` as a URDF, with the same comments."""

@@ -121,6 +121,8 @@ class Fit(Mapping[str, Estimate]):
     model: Simulation | None = dataclasses.field(default=None, repr=False)
     how: str = ""
     """How it was made, where that was not by simulation."""
+    notes: tuple[str, ...] = ()
+    """What was taken otherwise than the model has it: starts of bodies that cannot exist."""
     other_motion: OtherMotion | None = None
     """A joint of an arm that would tell more if it moved more."""
     is_complete: bool = True
@@ -259,8 +261,8 @@ class Fit(Mapping[str, Estimate]):
             data["outliers"] = tuple(
                 Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
             )
-            for name in ("sampled", "undeclared"):
-                data[name] = tuple(data[name])
+            for name in ("sampled", "undeclared", "notes"):
+                data[name] = tuple(data.get(name, ()))
             return Fit(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FitError(f"{path}: not a fit that this version of MIME has saved") from error

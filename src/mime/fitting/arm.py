@@ -26,7 +26,7 @@ from mime.fitting.inverse_dynamics import (
 from mime.fitting.log import Log
 from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
-from mime.fitting.parameters import KINDS, Told, kept, told
+from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
 from mime.fitting.profile import linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.result import Fit
@@ -183,6 +183,7 @@ def _result(
         traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
         how=_how(found, price, rank, shown),
+        notes=changed_starts(model.simulation, looked_for),
     )
 
 

@@ -5,13 +5,17 @@
 
 V, c and m are the Cholesky factor of the pseudo-inertia [[S_o, m c], [m cᵀ, m]], its logarithm on
 the diagonal (Rucker and Wensing, 2022): every z is a body that exists, and every body with some
-extent in all directions is a z. Lengths in z are in units of the body's own size.
+extent in all directions is a z. Lengths in z are in units of the body's own size. A model's body
+that does not exist (a planar inertia, a broken triangle) starts at the nearest inertia that does;
+one that is no unknown stays as it is.
 """
 
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+
+from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
 
 ENTRIES = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 """Of a symmetric matrix, in the order that URDF has too."""
@@ -46,7 +50,7 @@ def size_of(body: Body) -> float:
 def factors(body: Body) -> np.ndarray:
     """m, c, the diagonal of V and what is above it (10,), V in units of the body's size."""
     size, m = size_of(body), float(body.mass)
-    I = np.asarray(body.inertia, float)
+    I = start_inertia(body)
     S = (0.5 * np.trace(I) * np.eye(3) - I) / (m * size**2)
     values, axes = np.linalg.eigh(0.5 * (S + S.T))
     S = (axes * np.maximum(values, _THINNEST)) @ axes.T
@@ -54,6 +58,12 @@ def factors(body: Body) -> np.ndarray:
     V = np.linalg.cholesky(S[::-1, ::-1])[::-1, ::-1]
     above = V[0, 1], V[0, 2], V[1, 2]
     return np.array([m, *np.asarray(body.com, float), *np.diag(V), *above])
+
+
+def start_inertia(body: Body) -> np.ndarray:
+    """Its inertia (3, 3), or the nearest that a body can have."""
+    I = np.asarray(body.inertia, float)
+    return I if is_physical(I, float(body.mass)) else nearest_physical_inertia(I)
 
 
 def of_factors(values: Any, size: float) -> Body:

@@ -21,7 +21,7 @@ from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import Log, as_log
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.model import Model, in_double
-from mime.fitting.parameters import KINDS, kept, told
+from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
@@ -172,6 +172,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         traces=(*traces_of(model, residuals, False), *held_traces),
         model=simulation,
+        notes=changed_starts(model.simulation, model.coordinates),
     )
 
 

@@ -160,6 +160,23 @@ def _body_coordinates(address: str, body: Body, unknown: Unknown) -> Iterator[Co
         )
 
 
+def changed_starts(simulation: Simulation, coordinates: Sequence[Coordinate]) -> tuple[str, ...]:
+    """Of each unknown body whose inertia no body can have: where it starts instead, in words."""
+    found = []
+    for address in dict.fromkeys(c.key[0] for c in coordinates if c.kind == "body"):
+        own = _own(simulation, address)
+        start = bodies.start_inertia(own)
+        if not np.array_equal(start, own.inertia):
+            start_moments, moments = (
+                ", ".join(f"{x:.5g}" for x in np.linalg.eigvalsh(I)) for I in (start, own.inertia)
+            )
+            found.append(
+                f"{address} starts at the nearest inertia that a body can have, principal moments "
+                f"{start_moments} kg·m²: the model's own, {moments}, break the triangle inequality"
+            )
+    return tuple(found)
+
+
 def assembled(
     simulation: Simulation, coordinates: Sequence[Coordinate], values: Any
 ) -> dict[str, Any]:

@@ -121,6 +121,8 @@ class Fit(Mapping[str, Estimate]):
     model: Simulation | None = dataclasses.field(default=None, repr=False)
     how: str = ""
     """How it was made, where that was not by simulation."""
+    notes: tuple[str, ...] = ()
+    """What was taken otherwise than the model has it: starts of bodies that cannot exist."""
     other_motion: OtherMotion | None = None
     """A joint of an arm that would tell more if it moved more."""
     is_complete: bool = True
@@ -203,16 +205,16 @@ class Fit(Mapping[str, Estimate]):
 
         return report_page(self, title)
 
-    def to_mjcf(self, path: str | os.PathLike[str]) -> None:
+    def to_mjcf(self, path: str | os.PathLike[str], *, mend: bool = False) -> None:
         """Write `simulation` for MuJoCo, with half of each 95 % interval in a comment beside it.
 
-        What is not known is marked as the prior that was kept.
+        What is not known is marked as the prior that was kept; `mend` as in `Simulation.to_mjcf`.
         """
         from mime.fitting.exports import comments
 
         simulation = self.simulation
         origins, uncertainties = comments(self, simulation)
-        simulation.to_mjcf(path, origins=origins, uncertainties=uncertainties)
+        simulation.to_mjcf(path, origins=origins, uncertainties=uncertainties, mend=mend)
 
     def to_urdf(self, path: str | os.PathLike[str]) -> None:
         """Write the arm of `simulation` as a URDF, with the same comments."""
@@ -259,8 +261,8 @@ class Fit(Mapping[str, Estimate]):
             data["outliers"] = tuple(
                 Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
             )
-            for name in ("sampled", "undeclared"):
-                data[name] = tuple(data[name])
+            for name in ("sampled", "undeclared", "notes"):
+                data[name] = tuple(data.get(name, ()))
             return Fit(**data, model=simulation)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FitError(f"{path}: not a fit that this version of MIME has saved") from error

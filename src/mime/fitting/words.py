@@ -26,6 +26,7 @@ def _lines(fit: "Fit") -> Iterator[str]:
     if not fit.is_explained:
         yield "The model does not explain the log: no value is told."
         yield from refusals(fit)
+        yield from fit.notes
         return
     sensors = len(fit.noise)
     yield (
@@ -143,6 +144,7 @@ def refusals(fit: "Fit") -> Iterator[str]:
 
 def remarks(fit: "Fit") -> Iterator[str]:
     """How the fit was made, and how far it can be trusted."""
+    yield from fit.notes
     worst = min(fit.checks, key=lambda check: check.probability)
     if worst.probability < 1e-3:
         yield (

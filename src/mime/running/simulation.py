@@ -168,11 +168,13 @@ class Simulation(Program):
         *,
         origins: Mapping[str, str] | None = None,
         uncertainties: Mapping[str, Any] | None = None,
+        mend: bool = False,
     ) -> None:
         """Write the machine of this graph for MuJoCo: springs as joints, motors as `dcmotor`.
 
         `origins={"arm.link[forearm].mass_kg": "fit of May"}` and `uncertainties={...: 0.02}` become
-        comments beside the values. The header lists what an MJCF cannot say.
+        comments beside the values. The header lists what an MJCF cannot say. Masses and inertias
+        that MuJoCo does not read are refused, or with `mend` changed: see `KinematicTree.to_mjcf`.
         """
         machines: list[Any] = [n for n in self.nodes.values() if hasattr(n, "graph_to_mjcf")]
         if len(machines) != 1:
@@ -180,7 +182,7 @@ class Simulation(Program):
             raise InputError(
                 f"to_mjcf writes a graph with one arm or elastic joint; this one has {names}"
             )
-        machines[0].graph_to_mjcf(self, path, origins, uncertainties)
+        machines[0].graph_to_mjcf(self, path, origins, uncertainties, mend)
 
     def count_steps(
         self, duration: SupportsFloat | None, steps: SupportsIndex | None = None

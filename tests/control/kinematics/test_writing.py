@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from mime import GraphManager, RobotArmNode, parse_mjcf, parse_urdf
+from mime.control.kinematics.physical_inertia import nearest_physical_inertia
 from mime.core.problem import InputError
 from mime.models import model_path
 from mjcf_files import write_everything
@@ -182,19 +183,102 @@ def test_the_equality_takes_the_mimicking_joint_to_its_line(grip):
     assert apart[-1] < 1e-4
 
 
-def test_what_mujoco_does_not_take_is_mended_and_the_header_says_so(trees, tmp_path):
+BODIES = {
+    "sound": (1.0, np.diag([1.0, 2.0, 3.0])),
+    "light": (1e-15, 1e-15 * np.eye(3)),
+    "too light": (9e-16, np.eye(3)),
+    "no mass": (0.0, np.zeros((3, 3))),
+    "inertia alone": (0.0, np.eye(3)),
+    "point": (1.0, np.zeros((3, 3))),
+    "planar": (1.0, np.diag([0.0, 0.0, 2.0])),
+    "thin": (1.0, np.diag([5e-16, 1.0, 1.0])),
+    "broken": (1.0, np.diag([1.0, 1.0, 3.0])),
+    "turned": (1.0, 0.5 * np.array([[5.0, 1.0, 0.0], [1.0, 5.0, 0.0], [0.0, 0.0, 1.0]])),
+    "rounded": (1.0, np.diag([1.0, 1.0, 2.0000001])),
+}
+READ = ("sound", "light", "rounded")
+
+
+def one_body(trees, which):
+    """The last link of the planar arm has this body; the other links are sound."""
     tree = trees["planar_arm"]
-    inertias = np.array(tree.inertias)
-    inertias[0] = np.diag([1.0, 1.0, 3.0])
-    inertias[1] = 0.0
-    dataclasses.replace(tree, inertias=inertias).to_mjcf(tmp_path / "out.xml")
+    masses, inertias = np.ones(3), np.stack([np.eye(3)] * 3)
+    masses[2], inertias[2] = BODIES[which]
+    return dataclasses.replace(tree, masses=masses, inertias=inertias)
+
+
+@pytest.mark.parametrize("which", BODIES)
+def test_mujoco_reads_what_is_not_refused_and_what_is_mended(trees, which, tmp_path):
+    tree, file = one_body(trees, which), tmp_path / "out.xml"
+    if which in READ:
+        tree.to_mjcf(file)
+    else:
+        with pytest.raises(InputError, match=rf"mend=True.*: link '{tree.link_names[2]}' has "):
+            tree.to_mjcf(file)
+        assert not file.exists()
+        tree.to_mjcf(file, mend=True)
+    model, text = mujoco.MjModel.from_xml_path(str(file)), file.read_text()
+    body = model.body(tree.link_names[2]).id
+    mass, moments = BODIES[which][0], np.linalg.eigvalsh(BODIES[which][1])
+    if which in ("sound", "light"):
+        assert "are written" not in text
+        assert model.body_mass[body] == mass
+        np.testing.assert_array_equal(np.sort(model.body_inertia[body]), moments)
+    else:
+        assert f"link '{tree.link_names[2]}' has " in text
+        assert "are written -->" in text
+        assert model.body_mass[body] == max(mass, 1e-14 if mass < 1e-15 else 0.0)
+        nearest = np.linalg.eigvalsh(nearest_physical_inertia(BODIES[which][1]))
+        expected = np.where(nearest < 1e-15, 1e-14, nearest)
+        # A moment that fails by rounding is cut to the sum of the others.
+        np.testing.assert_allclose(np.sort(model.body_inertia[body]), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("which", sorted({*BODIES} - {*READ}))
+def test_mujoco_does_not_read_what_is_refused(which):
+    """The same numbers, written without a look at them."""
+    mass, inertia = BODIES[which]
+    entries = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]
+    full = " ".join(repr(float(inertia[entry])) for entry in entries)
+    xml = f"""<mujoco><worldbody><body><joint/><inertial pos="0 0 0" mass="{mass!r}"
+    fullinertia="{full}"/></body></worldbody></mujoco>"""
+    with pytest.raises(ValueError, match=r"mass|inertia"):
+        mujoco.MjModel.from_xml_string(xml)
+
+
+def test_all_links_that_mujoco_does_not_read_are_named_at_once(trees, tmp_path):
+    tree = trees["planar_arm"]
+    first, second, third = tree.link_names
+    masses = np.array([1.0, 0.0, 1.0])
+    inertias = np.stack([np.diag([1.0, 1.0, 3.0]), 0.0 * np.eye(3), np.diag([0.0, 0.0, 1.0])])
+    weak = dataclasses.replace(tree, masses=masses, inertias=inertias, visuals=())
+    with pytest.raises(InputError) as refused:
+        weak.to_mjcf(tmp_path / "out.xml")
+    named = [problem.place for problem in refused.value.problems]
+    # Without a frame or a shape of its own the massless link would pass its joint on.
+    assert named == [("link", first), ("link", third)]
+    weak = weak.with_frame("grip", second).with_base("floating")
+    with pytest.raises(InputError) as refused:
+        weak.to_mjcf(tmp_path / "out.xml")
+    named = [problem.place for problem in refused.value.problems]
+    assert named == [("link", name) for name in (weak.root_link_name, first, second, third)]
+    weak.to_mjcf(tmp_path / "out.xml", mend=True)
     model = mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml"))
-    text = (tmp_path / "out.xml").read_text()
-    first, second = (model.body(name).id for name in tree.link_names[:2])
-    np.testing.assert_allclose(sorted(model.body_inertia[first]), [1, 1, 2])
-    assert np.all(model.body_inertia[second] == 1e-14)
-    assert "moments of inertia that no body has" in text
-    assert "is thinner than MuJoCo takes" in text
+    assert model.nv == 9
+    assert (tmp_path / "out.xml").read_text().count("are written -->") == 6
+    weak.to_urdf(tmp_path / "out.urdf")  # as it is
+    assert '<inertia ixx="0.0" ixy="0.0" ixz="0.0" iyy="0.0"' in (tmp_path / "out.urdf").read_text()
+
+
+def test_a_graph_with_such_an_arm_is_written_when_mended(trees, tmp_path):
+    tree = one_body(trees, "planar")
+    graph = GraphManager()
+    graph.add_node(RobotArmNode("arm", 1e-3, tree, tree.link_names[-1]))
+    simulation = graph.compile()
+    with pytest.raises(InputError, match=r"none below 1e-15"):
+        simulation.to_mjcf(tmp_path / "out.xml")
+    simulation.to_mjcf(tmp_path / "out.xml", mend=True)
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "out.xml")).nv == 3
 
 
 def test_comments_tell_where_a_value_came_from_and_markup_stays_words(trees, tmp_path):

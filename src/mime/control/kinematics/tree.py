@@ -212,12 +212,18 @@ class KinematicTree(Editable, eqx.Module):
         *,
         origins: Mapping[str, str] | None = None,
         uncertainties: Mapping[str, Any] | None = None,
+        mend: bool = False,
     ) -> None:
-        """Write the tree, as it is now, as an MJCF; likewise."""
+        """Write the tree, as it is now, as an MJCF; likewise.
+
+        MuJoCo reads no link that moves without mass, with a moment of inertia of 0, or with one
+        above the sum of the other two. Such a tree is refused with the names of these links; with
+        `mend` they get tiny masses and the nearest physical inertia, and the header lists them.
+        """
         from mime.control.kinematics.mjcf.write import mjcf_text
         from mime.control.kinematics.writing import write_text
 
-        write_text(path, mjcf_text(self, origins, uncertainties))
+        write_text(path, mjcf_text(self, origins, uncertainties, mend=mend))
 
     def show(self, path: str | os.PathLike[str] | None = None) -> Page:
         """A page with the robot in 3D and a slider for each joint, in one file.

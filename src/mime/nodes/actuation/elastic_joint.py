@@ -271,11 +271,14 @@ class ElasticJointNode(Node):
             energy = energy + 0.5 * self.hardening_n_m_per_rad3 * d**4
         return 0.5 * energy
 
-    def graph_to_mjcf(self, program: Any, path: Any, origins: Any, uncertainties: Any) -> None:
+    def graph_to_mjcf(
+        self, program: Any, path: Any, origins: Any, uncertainties: Any, mend: bool
+    ) -> None:
         """Write this joint and the motor that drives it; `Simulation.to_mjcf` calls it."""
         from mime.nodes.actuation.mjcf_export import graph_mjcf, machine_of_joint
 
-        write_text(path, graph_mjcf(program, machine_of_joint(self), origins, uncertainties))
+        machine = machine_of_joint(self)
+        write_text(path, graph_mjcf(program, machine, origins, uncertainties, mend))
 
     @property
     def _linear(self) -> bool:

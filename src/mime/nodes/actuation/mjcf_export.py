@@ -17,7 +17,7 @@ import numpy as np
 from mime._text import nearest, quoted
 from mime.control.kinematics import Actuator, DcMotor, KinematicTree
 from mime.control.kinematics.compensation import by_actuators
-from mime.control.kinematics.mjcf.write import mjcf_text
+from mime.control.kinematics.mjcf.write import TINY, mjcf_text
 from mime.control.kinematics.poses import pose_matrix
 from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS
 from mime.control.kinematics.writing import numbers
@@ -29,6 +29,8 @@ from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.robot_arm.inserted_bodies import with_inserted_bodies
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.servo import Servo
+
+_BALL_MASS = f"that an inserted body has no mass: it has {TINY:g} kg"
 
 
 class Machine(NamedTuple):
@@ -157,8 +159,13 @@ def _with_springs(arm: RobotArmParameters, tree: KinematicTree, unsaid: list[str
                 at = whole.joint_names.index(name)
                 stiffness[at] = np.asarray(tree.spring_stiffness_n_m_per_rad)[j]
                 reference[at] = np.asarray(tree.spring_reference_rad)[j]
+    masses = np.array(whole.masses, float)
+    if inserted is not None:
+        masses[[name not in tree.link_names for name in whole.link_names]] = TINY
+        unsaid.append(_BALL_MASS)
     whole = dataclasses.replace(
         whole,
+        masses=masses,
         joint_friction=friction,
         joint_limits=ends,
         spring_stiffness_n_m_per_rad=stiffness,
@@ -179,7 +186,7 @@ def machine_of_joint(node: Any) -> Machine:
         joint_axes_local=np.array([[0.0, 0.0, 1.0]] * 2),
         mimic_multiplier=np.ones(2),
         mimic_offset=np.zeros(2),
-        masses=np.array([0.0, 1.0]),
+        masses=np.array([TINY if ball else 0.0, 1.0]),
         coms=np.zeros((2, 3)),
         inertial_shifts=np.zeros((2, 3)),
         inertias=np.stack([ball * np.eye(3), I * np.eye(3)]),
@@ -208,7 +215,7 @@ def machine_of_joint(node: Any) -> Machine:
         spring_reference_rad=np.zeros(2),
         gravity_m_per_s2=(0.0, 0.0, 0.0),
     )
-    unsaid = []
+    unsaid = [_BALL_MASS] if ball else []
     if node.hardening_n_m_per_rad3 is not None:
         unsaid.append(f"the spring hardens: {float(node.hardening_n_m_per_rad3)!r} N·m/rad³")
     if node.backlash_rad is not None:
@@ -222,6 +229,7 @@ def graph_mjcf(
     machine: Machine,
     origins: Mapping[str, str] | None = None,
     uncertainties: Mapping[str, Any] | None = None,
+    mend: bool = False,
 ) -> str:
     """The file's text: the machine, and a motor for each motor node that drives it."""
     said = _by_node(program, {"origins": origins or {}, "uncertainties": uncertainties or {}})
@@ -254,6 +262,7 @@ def graph_mjcf(
         timestep=program.timestep,
         base_in_world=machine.base_in_world,
         actuator_comments=notes,
+        mend=mend,
     )
 
 

@@ -1,7 +1,9 @@
 """A tree as an MJCF.
 
 A link without mass that carries one other gives its joint to that one's body, which is how MJCF
-says it; where it carries none or several, MuJoCo asks for a mass, and gets a tiny one.
+says it. MuJoCo reads no other body that moves without mass, none with a moment of inertia of 0, and
+none whose largest moment is above the sum of the other two. Such a tree is refused, or with `mend`
+gets what MuJoCo reads: tiny masses and moments, the nearest physical inertia.
 """
 
 import math
@@ -23,6 +25,7 @@ from mime.control.kinematics.mjcf.write_drives import (
     write_equalities,
     write_tendons,
 )
+from mime.control.kinematics.physical_inertia import breaks_triangle, nearest_physical_inertia
 from mime.control.kinematics.poses import pose_matrix, quaternion
 from mime.control.kinematics.writing import (
     Comments,
@@ -35,9 +38,12 @@ from mime.control.kinematics.writing import (
     other_frames,
     own_offset,
 )
+from mime.core.problem import InputError, Problem
 
+LEAST = 1e-15
+"""kg and kg·m²: what MuJoCo asks of a body that moves (mjMINVAL)."""
 TINY = 1e-14
-"""kg and kg·m²: ten times what MuJoCo asks of a body that moves."""
+"""kg and kg·m²: what `mend` gives it where it has less."""
 ROUNDING = 1e-12
 """Part of a moment by which centres that are one may differ: sums of bodies are rounded."""
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
@@ -60,13 +66,18 @@ def mjcf_text(
     timestep: float | None = None,
     base_in_world: np.ndarray | None = None,
     actuator_comments: Mapping[str, Sequence[str]] | None = None,
+    mend: bool = False,
 ) -> str:
     """The file's text. `tendon_limits` are those of the sum of two joints: a rotor and its spring.
 
-    `unsaid` goes into the header, with what the tree itself holds and MJCF cannot say.
+    `unsaid` goes into the header, with what the tree itself holds and MJCF cannot say, and what
+    `mend` has changed.
     """
     comments = Comments(checked_tree(tree), origins, uncertainties)
     bodies = _bodies(tree)
+    if not mend and (found := list(_unreadable(tree, bodies))):
+        where = f"tree {tree.name!r} as an MJCF (mend=True writes the nearest that MuJoCo reads)"
+        raise InputError(where, found)
     xml = Xml()
     xml.open("mujoco", model=tree.name)
     xml.comment(*header(tree, "an MJCF", [*unsaid, *_unsaid(tree, bodies)]))
@@ -114,7 +125,8 @@ def _bodies(tree: Any) -> dict[int, list[Body]]:
             while _passes_on(tree, chain[-1], children):
                 chain.append(children[chain[-1]][0])
             bodies.setdefault(parent, []).append(Body(chain[-1], chain[:-1]))
-    return bodies
+    passed = {link for found in bodies.values() for body in found for link in body.chain}
+    return {parent: found for parent, found in bodies.items() if parent not in passed}
 
 
 def _massless(tree: Any, i: int) -> bool:
@@ -131,18 +143,13 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
     for joint, speed in zip(tree.joint_names, tree.velocity_limits, strict=True):
         if math.isfinite(float(speed)):
             yield f"joint {joint!r} turns at {float(speed)!r} rad/s at most"
-    for found in bodies.values():
-        for body in found:
-            name = tree.link_names[body.link]
-            if _massless(tree, body.link):
-                yield f"link {name!r} has no mass; MuJoCo asks for one and gets {TINY:g} kg"
-            elif np.min(_principal(tree.inertias[body.link])[0]) < TINY:
-                yield f"link {name!r} is thinner than MuJoCo takes: its moments are {TINY:g} kg·m²"
-            if _beyond_triangle(tree, body.link):
-                yield (
-                    f"link {name!r} has moments of inertia that no body has: the largest is "
-                    "written as the sum of the others"
-                )
+    for name, body in _written(tree, bodies):
+        mass, moments, _ = _readable(body)
+        if mass != float(body.mass):
+            yield f"link {name!r} has {float(body.mass)!r} kg: {mass!r} kg are written"
+        if not np.allclose(moments, own := _principal(body.inertia)[0], rtol=1e-12, atol=0):
+            own_words, words = numbers(own), numbers(moments)
+            yield f"link {name!r} has principal moments {own_words} kg·m²: {words} are written"
     yield from _unsaid_compensation(tree)
     for i in range(tree.num_links):
         if not independent(tree, i):
@@ -239,13 +246,10 @@ def _bearer(xml: Xml, tree: Any, i: int, own: np.ndarray) -> None:
 
 
 def _inertial(xml: Xml, body: RigidBody, own: np.ndarray) -> None:
-    moments, axes = _principal(body.inertia)
-    small, middle, large = (float(x) for x in np.maximum(moments, TINY))
-    moments = np.array([small, middle, min(large, small + middle)])
+    mass, moments, axes = _readable(body)
     back = inverse(own)
     R = back[:3, :3] @ axes
     centre = back[:3, :3] @ np.asarray(body.com, float) + back[:3, 3]
-    mass = max(float(body.mass), TINY)
     plain = np.count_nonzero(R) == 3  # the axes of the link, in some order: no rotation is needed
     if plain:
         moments, R = np.abs(R) @ moments, np.eye(3)
@@ -258,6 +262,46 @@ def _inertial(xml: Xml, body: RigidBody, own: np.ndarray) -> None:
     )
 
 
+def _written(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[tuple[str, RigidBody]]:
+    """The bodies that move, and so have an inertia in the file, by the names of their links."""
+    if tree.base == "floating":
+        yield tree.root_link_name, body_of(tree, -1)
+    for found in bodies.values():
+        for body in found:
+            yield tree.link_names[body.link], body_of(tree, body.link)
+
+
+def _unreadable(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[Problem]:
+    """What MuJoCo would not read, link by link."""
+    for name, body in _written(tree, bodies):
+        mass, moments = float(body.mass), _principal(body.inertia)[0]
+        found = []
+        if mass < LEAST:
+            found.append(f"a mass of {mass!r} kg: MuJoCo reads none below {LEAST:g} of what moves")
+        if moments[0] < LEAST and (mass >= LEAST or moments.any()):
+            what = f"principal moments {numbers(moments)} kg·m²"
+            found.append(f"{what}: MuJoCo reads none below {LEAST:g}")
+        elif breaks_triangle(body.inertia, mass):
+            what = f"principal moments {numbers(moments)} kg·m²"
+            found.append(f"{what}: MuJoCo reads none above the sum of the other two")
+        if found:
+            yield Problem(("link", name), f"has {', and '.join(found)}", label=f"link {name!r}")
+
+
+def _readable(body: RigidBody) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, principal moments and axes that MuJoCo reads; the body's own where it does.
+
+    Its triangle inequality has no tolerance: what fails by rounding is cut to the sum.
+    """
+    mass, inertia = float(body.mass), np.asarray(body.inertia, float)
+    if breaks_triangle(inertia, mass):
+        inertia = nearest_physical_inertia(inertia)
+    moments, axes = _principal(inertia)
+    small, middle, large = np.where(moments < LEAST, TINY, moments).tolist()
+    moments = np.array([small, middle, min(large, small + middle)])
+    return mass if mass >= LEAST else TINY, moments, axes
+
+
 def _principal(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     """Principal moments in rising order and their axes as columns, right-handed."""
     I = np.asarray(inertia, float)
@@ -268,11 +312,6 @@ def _principal(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
         moments, axes = np.linalg.eigh(I)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     return moments, axes
-
-
-def _beyond_triangle(tree: Any, i: int) -> bool:
-    small, middle, large = np.maximum(_principal(tree.inertias[i])[0], TINY)
-    return bool(large > (small + middle) * (1 + 1e-12))
 
 
 def _joint(xml: Xml, tree: Any, link: int, link_in_body: np.ndarray) -> None:

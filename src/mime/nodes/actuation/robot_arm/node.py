@@ -357,11 +357,14 @@ class RobotArmNode(RobotArmParameters):
             "joint_torques_actual": tau + forces.link_torques(self, q, boundary_inputs),
         }
 
-    def graph_to_mjcf(self, program: Any, path: Any, origins: Any, uncertainties: Any) -> None:
+    def graph_to_mjcf(
+        self, program: Any, path: Any, origins: Any, uncertainties: Any, mend: bool
+    ) -> None:
         """Write this machine and the motors that drive it; `Simulation.to_mjcf` calls it."""
         from mime.nodes.actuation.mjcf_export import graph_mjcf, machine_of_arm
 
-        write_text(path, graph_mjcf(program, machine_of_arm(self), origins, uncertainties))
+        machine = machine_of_arm(self)
+        write_text(path, graph_mjcf(program, machine, origins, uncertainties, mend))
 
     def _tip_twist(self, q: Array, qd: Array) -> Array:
         """[v; w] = J(q) q̇ of the tool tip, in world axes."""

@@ -2,17 +2,20 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.parsers import expat
 
 from mime._files import read_plain
+from mime._text import brief
 from mime.control.kinematics.mjcf import parse_mjcf
 from mime.control.kinematics.report import checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import parse_urdf
 from mime.control.kinematics.xacro import SUFFIX, parse_xacro
 from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
 
 _FIRST_BYTES = 2**16
 
@@ -23,6 +26,7 @@ def parse_robot(
     base: str | None = None,
     on_problem: str = "refuse",
     search_path: Sequence[str | os.PathLike] = (),
+    arguments: Mapping[str, Any] | None = None,
 ) -> KinematicTree:
     """URDF or MJCF -> `KinematicTree`: the root element says which, `<robot>` or `<mujoco>`.
 
@@ -32,11 +36,20 @@ def parse_robot(
     can be mended or left out is, and `tree.report` lists it.
 
     `base`: "fixed" or "floating"; None is what the file says, an MJCF by a free joint.
+
+    `arguments`: values of the `<xacro:arg>` of a `.xacro` file.
     """
     file = path_of("path", path)
     checked_choice(on_problem)
     if file.suffix.lower() == SUFFIX:
-        return parse_xacro(file, base=base, on_problem=on_problem, search_path=search_path)
+        return parse_xacro(
+            file, arguments=arguments, base=base, on_problem=on_problem, search_path=search_path
+        )
+    if arguments:
+        raise InputError(
+            f"arguments are for xacro, and {file.name!r} is read as it is, got {brief(arguments)}. "
+            "Leave them out, or expand the file with `parse_xacro` (--xacro on the command line)"
+        )
     if _root_tag(file) == "mujoco":
         return parse_mjcf(file, base=base, on_problem=on_problem, search_path=search_path)
     return parse_urdf(file, base=base, on_problem=on_problem, search_path=search_path)

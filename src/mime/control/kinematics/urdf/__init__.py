@@ -63,7 +63,7 @@ def tree_of(
     if any(part.tag.startswith("xacro:") for part in robot.iter()):
         raise robot.error(
             "the file holds xacro macros; expected plain URDF. Xacro is code: read it, then call "
-            "`parse_xacro`, or give the file the suffix .xacro."
+            "`parse_xacro`, pass --xacro on the command line, or give the file the suffix .xacro."
         )
     find_ignored(robot, found)
     links = _by_name([read_link(e) for e in robot.findall("link")])

@@ -258,13 +258,62 @@ def test_robots_are_listed_and_shown_and_none_is_downloaded(cli, tmp_path, monke
 def test_a_robots_file_is_shown_with_what_is_wrong_in_it(cli, tmp_path):
     robot = model_path("planar_arm_3link").read_text()
     (tmp_path / "arm.urdf").write_text("\n" + robot)
-    code, _, err = cli("show", "arm.urdf")
+    code, _, err = cli("show", "arm.urdf", "--on-problem", "refuse")
     assert code == 2
     assert err.startswith("arm.urdf:2: the XML declaration stands after blank space")
-    code, out, _ = cli("show", "arm.urdf", "--on-problem", "report")
+    code, out, _ = cli("show", "arm.urdf")
     assert code == 0
-    assert "\nmended\n  arm.urdf:2: the XML declaration" in out
+    assert re.search(r"class +line +what +effect", out)
+    assert re.search(r"(noted|reported) +2 +the XML declaration .* the space is skipped", out)
+    mended = cli("show", "arm.urdf", "--on-problem", "mend")
+    assert mended[0] == 0
+    assert "simulated as it is written" in cli("show", "planar_arm_3link")[1]
     assert cli("show", "gone.urdf")[2].startswith("gone.urdf: cannot be read (No such file")
+
+
+def test_all_that_refuses_a_robot_is_a_table_with_lines(cli, tmp_path):
+    pytest.importorskip("mujoco")
+    (tmp_path / "arm.xml").write_text(
+        "<mujoco>\n<extension/>\n<deformable/>\n<worldbody><body><joint/><geom size='1'/></body>"
+        "</worldbody></mujoco>"
+    )
+    code, out, err = cli("show", "arm.xml")
+    assert code == 2
+    assert re.search(r"refused +2 +<extension> loads code.* does not load", out)
+    assert re.search(r"refused +3 +<deformable> is soft.* does not load", out)
+    assert err.startswith("arm.xml:2: <extension> loads code")
+
+
+XACRO = """<robot name="$(arg name)" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:arg name="name" default="robby"/><link name="a"/><link name="b"><inertial>
+<mass value="$(arg mass)"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
+
+
+def test_a_robot_in_xacro_is_shown_and_viewed_with_its_arguments(cli, tmp_path):
+    pytest.importorskip("xacrodoc")
+    for name in ("robot.xacro", "robot.urdf"):
+        (tmp_path / name).write_text(XACRO)
+    code, _, err = cli("show", "robot.xacro")
+    assert code == 2
+    assert "needs arguments: mass (no default)" in err
+    assert "--arg mass=VALUE" in err
+    code, out, _ = cli("show", "robot.xacro", "--arg", "mass=3", "--arg", "name=tom")
+    assert code == 0
+    assert out.startswith("tom  1 joints on 'a', 3 kg move")
+    code, out, _ = cli("show", "robot.xacro", "--arg", "mass=3")
+    assert out.startswith("robby  1 joints")
+    assert "argument 'name' is used before its <xacro:arg>" in out
+    code, _, err = cli("show", "robot.urdf")
+    assert code == 2
+    assert "--xacro" in err
+    assert cli("show", "robot.urdf", "--xacro", "--arg", "mass=3")[0] == 0
+    assert cli("show", "robot.urdf", "--arg", "mass=3")[2].startswith("arguments are for xacro")
+    assert "--arg takes NAME=VALUE" in cli("show", "robot.xacro", "--arg", "mass")[2]
+    view = ("view", "robot.urdf", "--xacro", "--arg", "mass=3", "--no-open", "--on-problem", "warn")
+    assert cli(*view)[:2] == (0, "page: robot.html\n")
+    assert "robby" in (tmp_path / "robot.html").read_text()
+    assert "needs arguments" in cli("view", "robot.xacro", "--no-open")[2]
 
 
 @pytest.mark.parametrize("node", ["MotorNode", "RobotArmNode", "EncoderNode", "MouseBrainNode"])

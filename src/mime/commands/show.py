@@ -1,12 +1,13 @@
 """`mime show NAME`: what a node or an assembly takes and gives; a robot, a motor, a scenario."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from mime._text import brief, nearest
 from mime.commands import OK, UserMistakeError
+from mime.commands.robots import SUFFIXES, OnProblem, SearchPath, Xacro, XacroArguments
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -23,19 +24,22 @@ def show(
         tyro.conf.arg(metavar="NAME", help="see `mime list`; or a file: robot, scenario"),
     ],
     markdown: Annotated[bool, tyro.conf.arg(help="as a page of the documentation")] = False,
-    on_problem: Annotated[
-        Literal["warn", "refuse", "mend"], tyro.conf.arg(help="mistakes in a robot's file")
-    ] = "warn",
-    search_path: Annotated[
-        tuple[str, ...], tyro.conf.arg(metavar="DIR", help="folders of a robot's packages")
-    ] = (),
+    on_problem: OnProblem = "warn",
+    search_path: SearchPath = (),
+    xacro: Xacro = False,
+    arg: XacroArguments = (),
 ) -> int:
     """Show a node type (parameters, inputs, fluxes, state, equations), robot, motor or scenario.
 
-    A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run. A motor is
-    one of the catalogue. A scenario is a bundled one, or a file that ends in .toml.
+    A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run. What its
+    file says and MIME takes otherwise is a table. A motor is one of the catalogue. A scenario is a
+    bundled one, or a file that ends in .toml.
     """
-    if _show_model(node, on_problem, search_path) or _show_motor(node) or _show_scenario(node):
+    if (
+        _show_model(node, on_problem, search_path, xacro, arg)
+        or _show_motor(node)
+        or _show_scenario(node)
+    ):
         return OK
     from mime.reporting import node_sheet
     from mime.reporting.summary import wide_console
@@ -78,15 +82,17 @@ def show(
     return OK
 
 
-def _show_model(name: str, on_problem: str, search_path: tuple[str, ...]) -> bool:
+def _show_model(
+    name: str, on_problem: str, search_path: tuple[str, ...], xacro: bool, arg: tuple[str, ...]
+) -> bool:
     """True when the name is that of a robot, which is shown."""
     from mime.commands import show_model
 
     file = show_model.bundled_models().get(name)
-    if file is None and name.lower().endswith(show_model.SUFFIXES):
+    if file is None and (xacro or name.lower().endswith(SUFFIXES)):
         file = Path(name)
     if file is not None:
-        show_model.show_file(file, on_problem, search_path)
+        show_model.show_file(file, on_problem, search_path, xacro, arg)
         return True
     robot = show_model.described_models().get(name)
     if robot is not None:

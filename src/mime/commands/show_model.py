@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from mime.commands import UserMistakeError
+from mime.commands.robots import read_robot
 
 if TYPE_CHECKING:
-    from mime.control.kinematics import KinematicTree
+    from collections.abc import Sequence
 
-SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
+    from mime.control.kinematics import Finding, KinematicTree
+
 _KINDS = ("revolute", "prismatic", "continuous")
 
 
@@ -59,13 +61,23 @@ def show_described(name: str, robot: Any) -> None:
     print(f"    tree = parse_robot(robot.{kind}_PATH{search})")
 
 
-def show_file(file: Path, on_problem: str, search_path: tuple[str, ...]) -> None:
+def show_file(
+    file: Path,
+    on_problem: str,
+    search_path: tuple[str, ...],
+    xacro: bool = False,
+    arguments: tuple[str, ...] = (),
+) -> None:
     """Joints, limits, masses and report of a robot's file."""
-    from mime.control.kinematics import RobotFileError, parse_robot
+    from mime.control.kinematics import RobotFileError
 
     try:
-        tree = parse_robot(file, on_problem=on_problem, search_path=search_path)
+        tree = read_robot(file, on_problem, search_path, xacro, arguments)
     except RobotFileError as error:
+        if len(error.findings) > 1:
+            _show_report(error.findings)
+        raise UserMistakeError(str(error)) from error
+    except ValueError as error:
         raise UserMistakeError(str(error)) from error
     _show_tree(tree)
 
@@ -98,9 +110,26 @@ def _show_tree(tree: "KinematicTree") -> None:
     console.print()
     console.print(table)
     console.print("\nrad, rad/s and N·m; m, m/s and N where a joint slides")
-    for kind in ("reported", "mended", "noted"):
-        findings = [finding for finding in tree.report if finding.kind == kind]
-        if findings:
-            console.print(f"\n{kind}", style="bold")
-        for finding in findings:
-            console.print(f"  {finding.briefly}", soft_wrap=True)
+    _show_report(tree.report)
+
+
+def _show_report(findings: "Sequence[Finding]") -> None:
+    """The table of what is worth a word in a file."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from mime.control.kinematics.report import HEADINGS, report_rows
+    from mime.reporting.summary import wide_console
+
+    console = wide_console()
+    console.print()
+    if not findings:
+        console.print("report: the file is simulated as it is written")
+        return
+    table = Table(title="report", title_justify="left", box=None, pad_edge=False)
+    table.title_style = "bold"
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("class", "line"))
+    for row in report_rows(findings):
+        table.add_row(*map(Text, row))
+    console.print(table)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from mime.commands import OK, RunFailedError, UserMistakeError
+from mime.commands.robots import SUFFIXES, OnProblem, SearchPath, Xacro, XacroArguments, read_robot
 from mime.commands.run import AllowCode, Debug, Overrides
 
 if TYPE_CHECKING:
     from mime.replay.page import Replay
 
-_ROBOTS = {".urdf", ".xml", ".mjcf", ".xacro"}
 _RESULTS = {".nc"}
 
 
@@ -35,6 +35,10 @@ def view(
     ] = None,
     no_open: Annotated[bool, tyro.conf.arg(help="write the page and show no browser")] = False,
     allow_code: AllowCode = False,
+    on_problem: OnProblem = "warn",
+    search_path: SearchPath = (),
+    xacro: Xacro = False,
+    arg: XacroArguments = (),
     debug: Debug = False,
 ) -> int:
     """Write a page to look at a robot or a study, or to watch a run, and open it in the browser.
@@ -47,7 +51,11 @@ def view(
     if Path(what).is_dir():
         save, file = _study(Path(what), out)
     else:
-        page, name = _page(what, set, allow_code)
+        if xacro or what.lower().endswith(SUFFIXES) or what.startswith("model:"):
+            page = _robot(what, on_problem, search_path, xacro, arg)
+            name = Path(what.removeprefix("model:")).stem
+        else:
+            page, name = _page(what, set, allow_code)
         save, file = page.save, out or Path(f"{name}.html")
     try:
         save(file)
@@ -60,10 +68,7 @@ def view(
 
 
 def _page(what: str, overrides: tuple[str, ...], allow_code: bool) -> tuple["Replay", str]:
-    suffix = Path(what).suffix.lower()
-    if suffix in _ROBOTS or what.startswith("model:"):
-        return _robot(what), Path(what.removeprefix("model:")).stem
-    if suffix in _RESULTS:
+    if Path(what).suffix.lower() in _RESULTS:
         return _result(Path(what)), Path(what).stem
     from mime.replay.show import replay_scenario
     from mime.running.job import DivergenceError
@@ -92,14 +97,15 @@ def _study(folder: Path, out: Path | None) -> tuple[Callable[[Path], Path], Path
         raise UserMistakeError(str(error)) from error
 
 
-def _robot(what: str) -> "Replay":
-    from mime.control.kinematics import parse_robot
+def _robot(
+    what: str, on_problem: str, search_path: tuple[str, ...], xacro: bool, arg: tuple[str, ...]
+) -> "Replay":
     from mime.models import model_path
     from mime.replay.show import show_robot
 
     try:
-        path = model_path(what.removeprefix("model:")) if what.startswith("model:") else what
-        return show_robot(parse_robot(path), None)
+        path = model_path(what.removeprefix("model:")) if what.startswith("model:") else Path(what)
+        return show_robot(read_robot(path, on_problem, search_path, xacro, arg), None)
     except FileNotFoundError:
         raise
     except (ValueError, KeyError, ImportError) as error:

@@ -100,6 +100,7 @@ EXAMPLES = {
         urdf(HEAVY_BASE.replace('ixx="1"', 'ixx="-1"', 1)),  # a base that stands feels nothing
     ],
     "mimic limits": [urdf(ARM + TIP.replace("</joint>", '<mimic joint="j" offset="5"/></joint>'))],
+    "argument": [],  # xacro's: tests/control/kinematics/test_xacro.py
     "warning": [],  # xacro's: tests/control/kinematics/test_xacro.py
     "sensor": [
         pendulum('<sensor><jointpos joint="j"/></sensor>'),

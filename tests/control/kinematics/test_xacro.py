@@ -9,6 +9,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import RobotArmNode, load_scenario
+from mime.core.problem import InputError
 from mime.scenarios.source import ScenarioError
 from xacro_files import ESCAPE, INERTIAL, write_arm
 
@@ -94,3 +95,66 @@ def test_what_a_file_may_not_do_is_refused_in_words(tmp_path, text, message):
         kin.parse_xacro(file)
     assert str(refusal.value).startswith(str(file))
     assert sorted(path.name for path in file.parent.iterdir()) == ["bad.xacro"]
+
+
+ARGUED = """<robot name="$(arg kind)_$(arg prefix)" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<!-- <xacro:arg name="old" default="1"/> -->
+<xacro:arg name="prefix" default="&quot;left&quot;"/><xacro:arg default='5.125' name='mass'/>
+<xacro:arg name="file" default="$(arg kind).xacro"/>
+<xacro:include filename="part.xacro"/>
+<link name="a"/><link name="b"><inertial><mass value="$(arg mass)"/>
+<inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<joint name="j" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
+PART = """<robot xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:arg name="size" default="2"/>
+<xacro:if value="$(arg DEBUG)"><link name="c"/></xacro:if></robot>"""
+
+
+def test_arguments_that_a_file_needs_are_asked_for_in_one_message(tmp_path):
+    file = tmp_path / "robot.xacro"
+    file.write_text(ARGUED)
+    (tmp_path / "part.xacro").write_text(PART)
+    with pytest.raises(kin.UrdfError) as refusal:
+        kin.parse_xacro(file)
+    assert str(refusal.value) == (
+        f"{file}: robot.xacro needs arguments: kind (no default). It also takes: "
+        """prefix = '"left"', mass = '5.125', file = '$(arg kind).xacro'. """
+        "Pass arguments={'kind': ...}, or --arg kind=VALUE on the command line."
+    )
+    with pytest.raises(kin.UrdfError, match=r"needs arguments: DEBUG \(no default\)") as refusal:
+        kin.parse_xacro(file, arguments={"kind": "x"})  # of the include, which is read by now
+    assert "size = '2'" in str(refusal.value)
+    given = {"kind": "x", "DEBUG": False}
+    tree = kin.parse_xacro(file, arguments=given)
+    assert (tree.name, float(tree.masses[0])) == ('x_"left"', 5.125)
+    (note,) = tree.report
+    assert note.what.startswith("argument 'prefix' is used before its <xacro:arg>")
+    assert kin.parse_xacro(file, arguments=given | {"mass": 2, "prefix": "p"}).report == ()
+    for wrong in ({"mas": 2}, {"old": 2}):
+        with pytest.raises(kin.UrdfError, match=r"has no argument '(mas'.*'mass'|old')"):
+            kin.parse_xacro(file, arguments=given | wrong)
+
+
+def test_a_file_that_an_argument_names_and_that_is_not_there_is_told_with_the_arguments(tmp_path):
+    file = tmp_path / "robot.xacro"
+    file.write_text(
+        ARGUED.replace("part.xacro", "$(arg size).xacro").replace(
+            "<link", '<xacro:arg name="size" default="nine"/><link', 1
+        )
+    )
+    with pytest.raises(kin.UrdfError, match="No such file") as refusal:
+        kin.parse_xacro(file, arguments={"kind": "x", "prefix": "p"})
+    words = str(refusal.value)
+    assert "It takes arguments: size = 'nine', mass = '5.125'" in words  # that of the name first
+    assert "--arg size=VALUE" in words
+
+
+def test_arguments_for_a_file_that_is_no_xacro_are_refused(tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text(ARGUED)
+    with pytest.raises(InputError, match=r"arguments are for xacro, and 'robot\.urdf' is read as"):
+        kin.parse_robot(file, arguments={"kind": "x"})
+    given = {"kind": "x", "DEBUG": False}
+    (tmp_path / "part.xacro").write_text(PART)
+    assert kin.parse_xacro(file, arguments=given).num_joints == 1
+    renamed = file.rename(tmp_path / "robot.urdf.xacro")
+    assert kin.parse_robot(renamed, arguments=given).num_joints == 1

@@ -157,7 +157,7 @@ class Packages:
             )
         first, *more = dict.fromkeys(str(candidate.parent) for candidate in candidates)
         places = f"{first!r}" + (f", nor from {len(more)} other folders" if more else "")
-        raise NotFoundError(f"no file {brief(name, 80)} in {places}")
+        raise NotFoundError(f"no file {brief(Path(name).name, 80)} in {places}")
 
     def places(self) -> str:
         """In words: where packages are looked for."""

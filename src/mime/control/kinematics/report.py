@@ -149,7 +149,7 @@ HEADINGS = ("class", "line", "what", "effect")
 
 def report_rows(report: Sequence[Finding]) -> list[tuple[str, str, str, str]]:
     """A report as a table under `HEADINGS`: what changes the motion first."""
-    kinds = ("reported", "mended", "noted")
+    kinds = ("refused", "reported", "mended", "noted")
     return [
         (kind, finding.where, finding.what, finding.consequence)
         for kind in kinds

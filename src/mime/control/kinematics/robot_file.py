@@ -8,6 +8,7 @@ from typing import Any
 from xml.parsers import expat
 
 from mime._files import read_plain
+from mime._text import brief
 from mime.control.kinematics.mjcf import parse_mjcf
 from mime.control.kinematics.part import Part
 from mime.control.kinematics.report import checked_choice
@@ -15,6 +16,7 @@ from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import parse_urdf
 from mime.control.kinematics.xacro import SUFFIX, parse_xacro
 from mime.core.arguments import path as path_of
+from mime.core.problem import InputError
 
 _FIRST_BYTES = 2**16
 
@@ -25,6 +27,7 @@ def parse_robot(
     base: str | None = None,
     on_problem: str = "warn",
     search_path: Sequence[str | os.PathLike] = (),
+    arguments: Mapping[str, Any] | None = None,
     subtree: Part = None,
     lock: Mapping[str, Any] | None = None,
     open_loops: bool = False,
@@ -40,6 +43,7 @@ def parse_robot(
             error, "mend" mends inertias, joints without inertia and limits as well
             (docs/robot_files.md has the table).
         search_path: where to look for packages, includes and meshes first.
+        arguments: values of the `<xacro:arg>` of a `.xacro` file.
         subtree: the root of the part that is wanted, or `{"root": ..., "tip": ...}`.
         lock: joints held for good, by position in rad or m.
         open_loops: cut closed loops, so that their parts move apart.
@@ -59,7 +63,12 @@ def parse_robot(
         "open_loops": open_loops,
     }
     if file.suffix.lower() == SUFFIX:
-        return parse_xacro(file, **options)
+        return parse_xacro(file, arguments=arguments, **options)
+    if arguments:
+        raise InputError(
+            f"arguments are for xacro, and {file.name!r} is read as it is, got {brief(arguments)}. "
+            "Leave them out, or expand the file with `parse_xacro` (--xacro on the command line)"
+        )
     if _root_tag(file) == "mujoco":
         return parse_mjcf(file, **options)
     return parse_urdf(file, **options)

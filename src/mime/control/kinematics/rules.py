@@ -120,6 +120,9 @@ RULES: dict[str, Rule] = {
         "not used",
         ignored=True,
     ),
+    "argument": Rule(
+        "noted", "URDF", "xacro arguments that are used before their default", "it is taken"
+    ),
     "warning": Rule("noted", _BOTH, "warnings of xacro and of MuJoCo's compiler", "repeated"),
     "sensor": Rule(
         "noted", "MJCF", "sensors, cameras, lights, height fields", "left out", ignored=True

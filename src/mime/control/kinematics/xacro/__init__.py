@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mime._files import read_plain
-from mime._text import brief, shortened
+from mime._text import brief, nearest, shortened
 from mime.control.kinematics.packages import Packages
 from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
@@ -86,18 +86,24 @@ def _expanded(
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UrdfError(path, f"cannot be read ({reason}). Check the path.") from error
     folders = {name: places[0] for name in named if (places := packages.found(name))}
+    values = {name: str(value) for name, value in given.items()}
     while True:
-        answer = _ask(path, given, packages, folders)
-        missing = answer.get("missing")
-        if missing is None:
+        answer = _ask(path, values, packages, folders)
+        missing, undefined = answer.get("missing"), answer.get("undefined")
+        if missing is not None and missing not in folders:
+            if not (places := packages.found(missing)):
+                message = f"package {brief(missing, 60)} not found in {packages.places()}. "
+                raise UrdfError(path, f"{message}Give the folder that holds it as search_path.")
+            folders[missing] = places[0]
+            continue
+        default = answer.get("declared", {}).get(undefined)
+        if undefined is None or undefined in values or default is None or "$" in default:
             break
-        if not (places := packages.found(missing)):
-            message = f"package {brief(missing, 60)} not found in {packages.places()}. "
-            raise UrdfError(path, f"{message}Give the folder that holds it as search_path.")
-        folders[missing] = places[0]
-    if "error" in answer:
-        words = shortened(" ".join(_plain(answer["error"]).split()), 800)
-        raise UrdfError(path, f"cannot be expanded by xacro: {words}")
+        values[undefined] = default
+        words = f"argument {undefined!r} is used before its <xacro:arg>"
+        how = f"its default is taken, {brief(default, 60)}"
+        found.add("argument", Finding(str(path), None, words, how))
+    _refuse(path, given, answer)
     for line in _plain(answer["warnings"]).splitlines():
         if line.strip():
             dropped = "matched no files" in line
@@ -106,12 +112,47 @@ def _expanded(
     return answer["text"]
 
 
+def _refuse(path: Path, given: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+    """Raises what is wrong: an argument that the file needs or does not have, or all else."""
+    declared: dict[str, str | None] = answer.get("declared", {})
+    used: list[str] = answer.get("used", [])
+    known = [*declared, *(name for name in used if name not in declared)]
+    free = [name for name in declared if declared[name] is not None and name not in given]
+    free.sort(key=lambda name: not (declared[name] and declared[name] in answer.get("error", "")))
+    takes = shortened(", ".join(f"{name} = {brief(declared[name], 40)}" for name in free), 900)
+    also = f" It also takes: {takes}." if takes else ""
+    strange = [name for name in given if known and name not in known]
+    near = nearest(strange[0], known) if strange else ""
+    if strange and (near or "error" not in answer):
+        raise UrdfError(path, f"has no argument {brief(strange[0], 60)}{near}.{also}")
+    if answer.get("undefined"):
+        undeclared = (name for name in used if declared.get(name) is None and name not in given)
+        names = list(dict.fromkeys([answer["undefined"], *undeclared]))
+        needs = ", ".join(
+            f"{name} (no default)" if name not in free else f"{name} (used before its default)"
+            for name in names
+        )
+        message = f"{path.name} needs arguments: {shortened(needs, 400)}."
+        raise UrdfError(path, f"{message}{also} {_how_to_pass(names)}")
+    if "error" in answer:
+        words = shortened(" ".join(_plain(answer["error"]).split()), 800)
+        message = f"cannot be expanded by xacro: {words}"
+        if takes:
+            message += f". It takes arguments: {takes}. {_how_to_pass(free)}"
+        raise UrdfError(path, message)
+
+
+def _how_to_pass(names: Sequence[str]) -> str:
+    shown = ", ".join(f"{name!r}: ..." for name in names[:3])
+    return f"Pass arguments={{{shown}}}, or --arg {names[0]}=VALUE on the command line."
+
+
 def _plain(words: str) -> str:
     return _COLOURS.sub("", words)
 
 
 def _ask(
-    path: Path, arguments: Mapping[str, Any], packages: Packages, folders: Mapping[str, Path]
+    path: Path, arguments: Mapping[str, str], packages: Packages, folders: Mapping[str, Path]
 ) -> dict[str, Any]:
     folder = path.resolve().parent
     sources = [source for place in folders.values() for source in packages.sources(place)]
@@ -119,7 +160,7 @@ def _ask(
     question = {
         "file": str(path.resolve()),
         "folder": str(folder),
-        "arguments": {name: str(value) for name, value in arguments.items()},
+        "arguments": dict(arguments),
         "packages": {name: str(place) for name, place in folders.items()},
         "readable": [str(place) for place in readable],
     }

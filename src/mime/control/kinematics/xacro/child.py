@@ -5,7 +5,9 @@ event but those that expanding takes: no other folder, no writing, no process, n
 module. It stands in the way of accidents and of plain attacks; it is no prison.
 
 standard input    {"file", "folder", "arguments", "packages": {name: folder}, "readable": [...]}
-standard output   {"text", "warnings"}, or {"missing": package}, or {"error": words}
+standard output   {"text"}, or {"missing": package}, or {"undefined": argument, "error": words},
+                  or {"error": words}; with it "warnings", "declared": {argument: default or None}
+                  of all <xacro:arg> of the file and its includes, and "used": [argument]
 
 It is run as a script, and imports nothing of MIME.
 """
@@ -14,7 +16,9 @@ import contextlib
 import io
 import json
 import os
+import re
 import sys
+from html import unescape
 from typing import Any, NoReturn
 from xml.dom import expatbuilder
 
@@ -45,9 +49,11 @@ def main() -> None:
             answer = {"missing": str(cause)}
         else:
             answer = {"error": f"{type(cause).__name__}: {error}"}
+        if type(cause).__name__ == "ArgException":
+            answer["undefined"] = str(cause)
     if REFUSED:
         answer = {"error": REFUSED[0]}
-    answer["warnings"] = said.getvalue()
+    answer |= {"warnings": said.getvalue()} | _arguments(question["file"])
     json.dump(answer, sys.stdout)
 
 
@@ -76,6 +82,31 @@ def _expanded(question: dict[str, Any]) -> str:
         text, subargs=question["arguments"], resolve_packages=False
     )
     return document.dom.toprettyxml(indent="  ")
+
+
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_DECLARED = re.compile(r"<xacro:arg\s([^>]*)>")
+_ATTRIBUTE = re.compile(r"(name|default)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_USED = re.compile(r"\$\(arg\s+([^)\s]+)\s*\)|xacro\.arg\(\s*['\"]([^'\"]+)")
+
+
+def _arguments(file: str) -> dict[str, Any]:
+    """The arguments that the file and its includes declare and use, as far as they were read."""
+    included = list(getattr(sys.modules.get("xacro"), "all_includes", ()))
+    declared: dict[str, str | None] = {}
+    used: dict[str, None] = {}
+    for name in dict.fromkeys([file, *map(str, included)]):
+        try:
+            text = _COMMENT.sub("", open(name, encoding="utf-8").read())  # noqa: SIM115
+        except (OSError, ValueError):
+            continue
+        for attributes in _DECLARED.findall(text):
+            found = {key: one or other for key, one, other in _ATTRIBUTE.findall(attributes)}
+            argument, default = found.get("name", ""), found.get("default")
+            if declared.get(argument) is None:
+                declared[argument] = None if default is None else unescape(default)
+        used |= dict.fromkeys(one or other for one, other in _USED.findall(text))
+    return {"declared": declared, "used": list(used)}
 
 
 def _limit() -> None:

@@ -3,7 +3,7 @@
 from mime.control.kinematics.actuator import Actuator as Actuator
 from mime.control.kinematics.actuator import DcMotor as DcMotor
 from mime.control.kinematics.actuator import Keyframe as Keyframe
-from mime.control.kinematics.actuator import actuator_torques as actuator_torques
+from mime.control.kinematics.actuator_torques import actuator_torques as actuator_torques
 from mime.control.kinematics.compensation import compensating_torques as compensating_torques
 from mime.control.kinematics.crba import mass_matrix as mass_matrix
 from mime.control.kinematics.energy import kinetic_energy as kinetic_energy

@@ -155,7 +155,8 @@ def _note_compensation(compiled: Compiled, found: Findings) -> None:
     amount = f"{least:g}" if least == most else f"{least:g} to {most:g}"
     words = f"is relieved of gravity (gravcomp {amount})"
     if others := [compiled.body_names[b] for b in bodies[1:]]:
-        words += f", as are {len(others)} more: {quoted(others[:3])}"
+        are = "is" if len(others) == 1 else "are"
+        words += f", as {are} {len(others)} more: {quoted(others[:3])}"
         words += ", ..." if len(others) > 3 else ""
     found.add("gravcomp", compiled.element("bodies", bodies[0]).finding(words))
 

@@ -136,7 +136,9 @@ def _massless(tree: Any, i: int) -> bool:
 def _passes_on(tree: Any, i: int, children: Mapping[int, list[int]]) -> bool:
     shown = any(visual.frame_name == tree.link_names[i] for visual in tree.visuals)
     alone = len(children.get(i, [])) == 1 and not other_frames(tree, i) and not shown
-    return alone and _massless(tree, i) and not np.any(compensated_of(tree, i).moment)
+    part = compensated_of(tree, i)
+    relieved = bool(float(part.mass) or np.any(part.moment))
+    return alone and _massless(tree, i) and not relieved
 
 
 def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:

@@ -193,7 +193,9 @@ def _wrench(arm: Any, q: Array, inputs: Values) -> Float[Array, "6"]:
 
     What compensates gravity is from outside, also where actuators give it at the joints.
     """
-    total = forces.tool_torques(arm, q, inputs) + forces.compensation(arm, q) + jnp.zeros_like(q)
+    total = forces.tool_torques(arm, q, inputs) + jnp.zeros_like(q)
+    if arm.tree.compensated_masses is not None:
+        total = total + forces.compensation(arm, q)
     wrenches = forces.wrenches_base(arm, inputs)
     if wrenches is not None:
         total = total + forces.wrench_to_joint_torques(arm.tree, q, wrenches)

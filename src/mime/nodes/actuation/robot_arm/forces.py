@@ -26,7 +26,8 @@ def driving_torques(
     if arm.servo is not None:
         tau = jnp.zeros_like(tau)
     else:
-        tau = tau + actuator_compensation(arm, q)
+        if arm.tree.actuator_compensated_joints:
+            tau = tau + actuator_compensation(arm, q)
         if arm.saturate_effort:
             limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
             tau = jnp.clip(tau, -limit, limit)
@@ -42,11 +43,17 @@ def implicit_friction(arm: RobotArmParameters, dt: Any, dtype: Any) -> Any:
 
 
 def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values) -> Array:
-    """What the servo would give at rest, without limits (N,)."""
+    """What the servo would give at rest, without limits (N,).
+
+    Its feed-forward is what is left of gravity; where actuators bear weight, the servo does.
+    """
     assert arm.servo is not None, "asked only of an arm that has one"
     b = arm.servo.pull(arm.loaded_tree, q, rotors, inputs, gravity_base(arm))
-    b = b + actuator_compensation(arm, q)
-    return b - compensation(arm, q) if arm.servo.gravity_compensation else b
+    if arm.tree.compensated_masses is None:
+        return b
+    if arm.servo.gravity_compensation:
+        return b - passive_compensation(arm, q)
+    return b + actuator_compensation(arm, q)
 
 
 def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any) -> Any:
@@ -86,8 +93,10 @@ def link_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
 
     g_c is what is compensated of gravity, at joints whose actuators do not give it.
     """
-    pushed = tool_torques(arm, q, inputs) + spring_torques(arm.tree, q)
-    return pushed + passive_compensation(arm, q)
+    tau = tool_torques(arm, q, inputs) + spring_torques(arm.tree, q)
+    if arm.tree.compensated_masses is None:
+        return tau
+    return tau + passive_compensation(arm, q)
 
 
 def spring_torques(tree: KinematicTree, q: Array) -> Any:

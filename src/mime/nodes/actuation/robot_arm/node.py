@@ -262,11 +262,13 @@ class RobotArmNode(RobotArmParameters):
             return jnp.maximum(s["joint_angles"] - upper, lower - s["joint_angles"])
 
         def driven(s: State, u: Values) -> Array:
+            if not tree.actuator_compensated_joints:
+                return jnp.abs(u["commanded_joint_torques"])
             arm, now = self, s["joint_angles"]
             if self.base == "floating":
                 arm, now = floating.on_fixed_base(self, s), floating.joint_state(s)["joint_angles"]
-            borne = forces.actuator_compensation(arm, now) + jnp.zeros_like(now)
-            return jnp.abs(u["commanded_joint_torques"] + borne[-self.num_joints :])
+            borne = forces.actuator_compensation(arm, now)[-self.num_joints :]
+            return jnp.abs(u["commanded_joint_torques"] + borne)
 
         speed = "joint_velocities"
         limited = self.saturate_effort or self.servo is not None

@@ -29,6 +29,8 @@ _LIMITS = ("torque_limits_n_m", "velocity_limits_rad_per_s")
 class Servo(Effect):
     """τ = tau_cmd + g(q) + kp (q_des - q') + kd (q̇_des - q̇') within limits, at the step's end.
 
+    g is what is left of gravity where something bears a part of it (`compensating_torques`).
+
     Values are one for all joints, one per joint, or a mapping from joint names (joints not named
     have no gain, and the limits of the URDF).
     """

@@ -88,7 +88,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def checked_choice(on_problem: str) -> str:
     """`on_problem`, which is one of two words."""
-    if on_problem not in ON_PROBLEM:
+    if not isinstance(on_problem, str) or on_problem not in ON_PROBLEM:
         raise wrong("on_problem", "'refuse' or 'report'", on_problem)
     return on_problem
 

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime._text import quoted
-from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics import KinematicTree
+from mime.control.kinematics.robot_file import given_tree
 from mime.control.s_curve import check_limits
 from mime.control.tool_path import (
     PathSegment,
@@ -120,8 +121,7 @@ class ToolPathNode(Node):
         self.speed_m_per_s = speed_m_per_s
         self.acceleration_m_per_s2 = acceleration_m_per_s2
         self.jerk_m_per_s3 = jerk_m_per_s3
-        if not isinstance(tree, KinematicTree):
-            tree = parse_robot(tree, on_problem=on_problem)
+        tree = given_tree(tree, on_problem)
         try:
             check_limits(
                 speed_m_per_s=speed_m_per_s,

@@ -1,6 +1,7 @@
 """Joints that nothing resists, against the null space of a mass matrix that is computed apart."""
 
 import dataclasses
+import sys
 import time
 
 import jax
@@ -168,6 +169,18 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
     empty = robot(tmp_path, joints, masses=np.zeros(3))
     with pytest.raises(InputError, match=r"no mass in any link.*it is for kinematics\. Use frame_"):
         kin.forward_dynamics(empty, q, q, q, g)
+
+
+@pytest.mark.parametrize("native", ["", "off"])
+def test_a_tree_is_judged_once_and_not_in_every_call(tmp_path, monkeypatch, native):
+    monkeypatch.setenv("MIME_NATIVE", native)
+    module = sys.modules["mime.control.kinematics.joints_without_inertia"]
+    judged, whole = [], module._links
+    monkeypatch.setattr(module, "_links", lambda *given: judged.append(given) or whole(*given))
+    tree = robot(tmp_path, [(-1, Z, O)], coms=[X])
+    for _ in range(3):
+        kin.forward_dynamics(tree, O[:1], O[:1], O[:1], GRAVITY)
+    assert len(judged) == 1
 
 
 def test_a_floating_base_without_inertia_is_named_by_its_forward_dynamics(tmp_path):

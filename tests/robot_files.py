@@ -1,6 +1,6 @@
 """Robots of others, in packages that the tests or the benchmarks install, and how MIME takes them.
 
-`tools/robot_table.py` writes what is found here into docs/robot_files.md.
+`tools/robot_table.py` writes what is found here into docs/robot_survey.md.
 """
 
 import re
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     """How a file is taken."""
 
     status: str
-    """exactly, with a report, refused"""
+    """loads, loads with a warning, kinematics, refused"""
     words: str
 
 
@@ -45,24 +45,19 @@ def _is_mjcf(file: Path) -> bool:
 
 
 def verdict(file: Path) -> Verdict:
-    """MIME's word on a file: first without mending, then with."""
+    """MIME's word on a file, read as it is by default."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # MuJoCo's, on files that are old
-        for base in (None, "floating") if file.suffix == ".urdf" else (None,):
-            try:
-                return Verdict("exactly", _joints(parse_robot(file, base=base)))
-            except RobotFileError as error:
-                refusal = error
-            try:
-                tree = parse_robot(file, base=base, on_problem="report")
-            except RobotFileError as error:
-                refusals = error.findings
-                if "no moving joint" in str(error):
-                    continue  # unless the base floats
-                break
-            words = _brief(finding.words for finding in refusal.findings)
-            return Verdict("with a report", f"{_joints(tree)}; {words}")
-    return Verdict("refused", _brief(finding.what for finding in refusals))
+        try:
+            tree = parse_robot(file)
+        except RobotFileError as error:
+            return Verdict("refused", _brief(finding.what for finding in error.findings))
+    reported = [finding.words for finding in tree.report if finding.kind == "reported"]
+    if any(finding.rule == "no mass" for finding in tree.report):
+        return Verdict("kinematics", _joints(tree))
+    if not reported:
+        return Verdict("loads", _joints(tree))
+    return Verdict("loads with a warning", f"{_joints(tree)}; {_brief(reported)}")
 
 
 def _joints(tree) -> str:

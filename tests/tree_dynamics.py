@@ -59,3 +59,22 @@ def mass_and_bias(tree, q, qd, gravity):
         M = M + m * Jc.T @ Jc + Jw.T @ I @ Jw
         bias = bias + Jc.T @ (m * (a_c - gravity)) + Jw.T @ (I @ alpha + np.cross(w, I @ w))
     return M, bias
+
+
+def compensating_torques(tree, q, gravity):
+    """tau_k = Σ u_k · ((p_i - p_k) × F_i + N_i) over the links i beyond joint k, slides u_k · F_i.
+
+    F_i = -m_i g and N_i = -(R_i h_i) × g are those of the compensated masses.
+    """
+    tau, poses = np.zeros(tree.num_joints), link_poses(tree, q)
+    for i, T in enumerate(poses):
+        F = -tree.compensated_masses[i] * gravity
+        N = -np.cross(T[:3, :3] @ tree.compensated_moments[i], gravity)
+        k = i
+        while k >= 0:
+            u = poses[k][:3, :3] @ tree.joint_axes_local[k]
+            lever = np.cross(T[:3, 3] - poses[k][:3, 3], F) + N
+            part = u @ F if is_prismatic(tree, k) else u @ lever
+            tau[tree.coordinate_idxs[k]] += tree.mimic_multiplier[k] * part
+            k = tree.parent_idxs[k]
+    return tau

@@ -1,9 +1,10 @@
-"""Writes the table of docs/robot_files.md: every URDF and MJCF in packages that others publish.
+"""Write docs/robot_survey.md and the table of rules in docs/robot_files.md.
 
 python tools/robot_table.py [SITE_PACKAGES ...]
 
-Besides the packages of this environment, those of others (of `.venv-bench`) are looked through.
-Each reader is asked in a process that may die of a file.
+The survey has every URDF and MJCF in packages that others publish. Besides the packages of this
+environment, those of others (of `.venv-bench`) are looked through. Each reader is asked in a
+process that may die of a file.
 """
 
 import contextlib
@@ -17,10 +18,27 @@ from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+from mime.control.kinematics.rules import RULES  # noqa: E402
 from robot_files import SITE, Verdict, robots, verdict, without_folders  # noqa: E402
 
-PAGE = ROOT / "docs" / "robot_files.md"
-START = "<!-- the table below is written by tools/robot_table.py -->"
+RULES_PAGE = ROOT / "docs" / "robot_files.md"
+START = "<!-- the table of rules is written by tools/robot_table.py -->"
+END = "<!-- end of the table of rules -->"
+SURVEY_PAGE = ROOT / "docs" / "robot_survey.md"
+SURVEY = """# Robots of others
+
+`python tools/robot_table.py` writes this page. It reads every URDF and MJCF in packages that the
+tests and the benchmarks install: example-robot-data, frax, gymnasium, dm_control, mujoco and
+mujoco-mjx.
+
+*loads*: nothing in the file changes the motion beyond what MIME simulates. *loads with a warning*:
+parts of the file are [reported](robot_files.md#what-becomes-of-a-file). *kinematics*: the file has
+no masses.
+
+Pinocchio's dynamics are the oracle of the URDFs (`tests/oracles/test_kinematics_vs_pinocchio.py`),
+MuJoCo's of the MJCFs (`test_mjcf_vs_mujoco.py`). MuJoCo gets the URDFs without shapes, since it
+looks for meshes beside the file.
+"""
 
 
 def mujoco_verdict(file):
@@ -94,7 +112,8 @@ def answers(ask, files):
 
 
 def main():
-    """Write the table into the page."""
+    """Write both pages."""
+    write_rules()
     files = {}
     for site in [*map(Path, sys.argv[1:]), SITE]:  # this environment's own last: they hold
         files |= robots(site.resolve())
@@ -105,12 +124,34 @@ def main():
         _table(kind, [row for row in zip(files, *ours) if row[0].endswith(suffix)])
         for kind, suffix in (("URDF", ".urdf"), ("MJCF", ".xml"))
     ]
-    text = PAGE.read_text(encoding="utf-8").partition(START)[0] + START + "\n"
-    PAGE.write_text(text + "\n".join(tables), encoding="utf-8")
+    SURVEY_PAGE.write_text(SURVEY + "\n".join(tables), encoding="utf-8")
+
+
+def rules_table():
+    """The table of rules, as the page has it."""
+    titles = {"noted": "Noted", "reported": "Reported", "refused": "Refused"}
+    parts = []
+    for kind, title in titles.items():
+        parts += ["", f"### {title}", "", f"| {title.lower()} | in | what MIME does |"]
+        parts.append("| --- | --- | --- |")
+        for rule in RULES.values():
+            if rule.kind == kind:
+                mend = f'; `"mend"`: {rule.mend}' if rule.mend else ""
+                cells = (rule.what, rule.formats, rule.effect + mend)
+                parts.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*parts, ""])
+
+
+def write_rules():
+    """Write the table of rules into its page."""
+    before, _, rest = RULES_PAGE.read_text(encoding="utf-8").partition(START)
+    after = rest.partition(END)[2]
+    text = f"{before}{START}\n{rules_table()}\n{END}{after}"
+    RULES_PAGE.write_text(text, encoding="utf-8")
 
 
 def _table(kind, rows):
-    lines = ["", f"### {kind}", "", _counts(rows), ""]
+    lines = ["", f"## {kind}", "", _counts(rows), ""]
     lines += [f"| {kind} | MIME | Pinocchio | MuJoCo | |", "| --- | --- | --- | --- | --- |"]
     for name, mime, *peers in rows:
         cells = [f"`{name}`", mime.status, *map(_cell, peers), mime.words]

@@ -1,9 +1,14 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there, and reading that does not wait for a device."""
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+MOST_MESH_BYTES = 2**26
+"""Of a file of triangles; that is more than a million of them."""
 
 
 def write_atomically(
@@ -44,3 +49,20 @@ def is_file(file: Path) -> bool:
         return file.is_file()
     except (OSError, ValueError):  # too long, or with a null character
         return False
+
+
+def read_plain(file: str | os.PathLike[str], most: int) -> bytes:
+    """The first `most` bytes of a plain file.
+
+    Raises `OSError` for a folder, a FIFO and a device, which are not waited for.
+    """
+    with open(os.fspath(file), "rb", opener=_open_plain) as stream:
+        return stream.read(most)
+
+
+def _open_plain(file: str, flags: int) -> int:
+    handle = os.open(file, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a plain file", file)
+    return handle

@@ -75,12 +75,12 @@ def check_arm(file: Path, workspace: Path) -> str:
     """loads, mended or refused: in the last case with words that name the file."""
     words, kind = "", "loads"
     trees = []
-    for on_problem in ("refuse", "report"):
+    for on_problem in ("warn", "mend"):
         try:
             trees.append(parse_xacro(file, on_problem=on_problem, search_path=[workspace]))
         except UrdfError as error:
             words += checked_words(error, file)
-            kind = "refused" if on_problem == "report" else "mended"
+            kind = "refused" if on_problem == "mend" else "mended"
             if "cannot be expanded" in words:
                 kind = "refused"
                 break

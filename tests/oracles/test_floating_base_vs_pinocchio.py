@@ -106,8 +106,8 @@ def test_the_free_flyer_has_the_same_equations(name, monkeypatch):
 
 def test_a_robot_of_unphysical_inertia_floats_with_a_report(monkeypatch):
     monkeypatch.setenv("MIME_NATIVE", "off")
-    tree = parse_robot(FILES["romeo_small"], base="floating", on_problem="report")
-    assert tree.report
+    tree = parse_robot(FILES["romeo_small"], base="floating")
+    assert any(finding.rule == "inertia" for finding in tree.report)
     assert tree.base == "floating"
     M = kin.floating_mass_matrix(tree, np.zeros(tree.num_joints))
     assert M.shape == (6 + tree.num_joints,) * 2

@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import os
 import pickle
 import shutil
 import types
@@ -38,7 +39,7 @@ from mime.models import model_path
 from mime.mouse.assembly import build_mouse
 from mime.replay.codec import DRAWN, EXACT, Block, filled
 from mime.replay.content import page_content
-from mime.replay.meshes import Meshes, read_mesh, thinned
+from mime.replay.meshes import MeshError, Meshes, read_mesh, thinned
 from mime.replay.motion import world_matrices
 from mime.replay.page import json_in_html
 from mime.replay.robot import mass_table, robot_content
@@ -353,6 +354,23 @@ def test_a_missing_mesh_is_the_inertia_box_and_is_named(tmp_path):
     meshes = Meshes(Block(), most=len(ball.corners) // 2)
     meshes.read(str(tmp_path / "ball.stl"))
     assert "of their" in meshes.packed()[2][0]
+
+
+def test_a_mesh_has_the_colours_of_its_own_folder_and_waits_for_nothing(tmp_path):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (folder / "red.mtl").write_text("newmtl red\nKd 1 0 0\n")
+    (tmp_path / "blue.mtl").write_text("newmtl red\nKd 0 0 1\n")
+    os.mkfifo(folder / "fifo.mtl")
+    triangle = "mtllib {}\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl red\nf 1 2 3\n"
+    colours = {}
+    for name in ("red.mtl", "../blue.mtl", "fifo.mtl", "gone.mtl"):
+        (folder / "a.obj").write_text(triangle.format(name))
+        colours[name] = read_mesh(str(folder / "a.obj")).colours
+    assert colours.pop("red.mtl") == ((1.0, 0.0, 0.0),)
+    assert (0.0, 0.0, 1.0) not in {colour for found in colours.values() for colour in found}
+    with pytest.raises(MeshError, match="there is no such file"):
+        read_mesh("a.obj")
 
 
 def test_a_small_deflection_is_shown_many_times_as_large():

@@ -24,8 +24,8 @@ def show(
     ],
     markdown: Annotated[bool, tyro.conf.arg(help="as a page of the documentation")] = False,
     on_problem: Annotated[
-        Literal["refuse", "report"], tyro.conf.arg(help="mistakes in a robot's file")
-    ] = "refuse",
+        Literal["warn", "refuse", "mend"], tyro.conf.arg(help="mistakes in a robot's file")
+    ] = "warn",
     search_path: Annotated[
         tuple[str, ...], tyro.conf.arg(metavar="DIR", help="folders of a robot's packages")
     ] = (),

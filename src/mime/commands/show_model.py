@@ -98,9 +98,9 @@ def _show_tree(tree: "KinematicTree") -> None:
     console.print()
     console.print(table)
     console.print("\nrad, rad/s and N·m; m, m/s and N where a joint slides")
-    for title, mended in (("mended", True), ("not simulated", False)):
-        findings = [finding for finding in tree.report if bool(finding.mended) is mended]
+    for kind in ("reported", "mended", "noted"):
+        findings = [finding for finding in tree.report if finding.kind == kind]
         if findings:
-            console.print(f"\n{title}", style="bold")
+            console.print(f"\n{kind}", style="bold")
         for finding in findings:
             console.print(f"  {finding.briefly}", soft_wrap=True)

@@ -99,7 +99,7 @@ def _robot(what: str) -> "Replay":
 
     try:
         path = model_path(what.removeprefix("model:")) if what.startswith("model:") else what
-        return show_robot(parse_robot(path, on_problem="report"), None)
+        return show_robot(parse_robot(path), None)
     except FileNotFoundError:
         raise
     except (ValueError, KeyError, ImportError) as error:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Real
 
-from mime.control.kinematics import KinematicTree, gravity_vector, rnea
+from mime.control.kinematics import KinematicTree, compensating_torques, gravity_vector, rnea
 
 Number = Real[ArrayLike, ""]
 Joints = Real[ArrayLike, " joints"] | Sequence[float | int]
@@ -41,12 +41,14 @@ def pd_with_gravity_compensation(
     kd: PerJoint,
     gravity_world: Vec3 = STANDARD_GRAVITY,
 ) -> Torques:
-    """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q)
+    """τ = Kp (q_des - q) + Kd (q̇_des - q̇) + g(q) - g_c(q)
 
-    It comes to rest exactly at q_des, with any positive gains, if it knows the masses.
+    It comes to rest exactly at q_des, with any positive gains, if it knows the masses. g_c is what
+    the robot compensates by itself (MJCF `gravcomp`).
     """
     x, gravity = _arrays(_checked(tree, q), gravity_world)
-    return pd_controller(q, qd, q_des, qd_des, kp, kd) + gravity_vector(tree, x, gravity)
+    tau = pd_controller(q, qd, q_des, qd_des, kp, kd) + gravity_vector(tree, x, gravity)
+    return _less_compensation(tau, tree, x, gravity)
 
 
 def computed_torque(
@@ -60,12 +62,13 @@ def computed_torque(
     kd: PerJoint,
     gravity_world: Vec3 = STANDARD_GRAVITY,
 ) -> Torques:
-    """τ = M(q) (q̈_des + Kd ė + Kp e) + c(q, q̇) + g(q),   e = q_des - q,   in one RNEA pass.
+    """τ = M(q) (q̈_des + Kd ė + Kp e) + c(q, q̇) + g(q) - g_c(q),   e = q_des - q.
 
     It makes the error obey ë + Kd ė + Kp e = 0, joint by joint: kp is ω² [1/s²], kd is 2 ζ ω [1/s].
     """
     x, v, a, gravity = _arrays(_checked(tree, q), qd, qdd_des, gravity_world)
-    return rnea(tree, x, v, a + pd_controller(q, qd, q_des, qd_des, kp, kd), gravity)
+    tau = rnea(tree, x, v, a + pd_controller(q, qd, q_des, qd_des, kp, kd), gravity)
+    return _less_compensation(tau, tree, x, gravity)
 
 
 def pi_controller(
@@ -91,6 +94,12 @@ def pi_controller(
     winds_up = (u - jnp.clip(u, -bound, bound)) * e > 0
     new = jnp.where(winds_up, old, new)
     return jnp.clip(kp * e + ki * new, -bound, bound), new
+
+
+def _less_compensation(tau: Any, tree: KinematicTree, q: Any, gravity: Any) -> Any:
+    if tree.compensated_masses is None:
+        return tau
+    return tau - compensating_torques(tree, q, gravity)[-tree.num_joints :]
 
 
 def _arrays(*values: Any) -> list[Any]:

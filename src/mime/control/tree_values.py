@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
-from mime.control.kinematics.physical_inertia import INERTIA_ROUNDING, THIN_BODY
+from mime.control.kinematics.physical_inertia import has_negative_moment
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.parameters import known
 from mime.core.problem import Problem
@@ -35,16 +35,33 @@ def tree_problems(tree: KinematicTree) -> Iterator[Problem]:
             yield Problem((name,), f"must be {expected}, got {array[index]:g} for {whose}")
         elif name == "inertias":
             yield from _inertia_problems(tree, array)
+    yield from _root_problems(tree)
 
 
 def _inertia_problems(tree: KinematicTree, inertias: np.ndarray) -> Iterator[Problem]:
-    moments = np.linalg.eigvalsh(inertias)
-    masses = np.asarray(tree.masses) if known(tree.masses) else 0.0
-    tolerance = INERTIA_ROUNDING * np.abs(moments[:, 2]) + THIN_BODY * masses  # as a URDF's
-    negative = moments[:, 0] < -tolerance
+    negative = has_negative_moment(inertias, np.asarray(tree.masses) if known(tree.masses) else 0.0)
     for i in np.flatnonzero(negative)[:1].tolist():
-        message = f"must have no moment below 0 kg·m², got {moments[i, 0]:g} for "
-        yield Problem(("inertias",), f"{message}{_owner(tree, 'inertias', i)}")
+        yield _negative(inertias[i], _owner(tree, "inertias", i), "inertias")
+
+
+def _root_problems(tree: KinematicTree) -> Iterator[Problem]:
+    """The body of a base that floats; one that is held does not show its inertia."""
+    body = tree.root_body
+    if tree.base != "floating" or not known(body.mass, body.com, body.inertia):
+        return
+    whose, place = f"the base, link {tree.root_link_name!r}", ("root_body",)
+    mass, *others = (np.asarray(x, float) for x in (body.mass, body.com, body.inertia))
+    if not all(np.isfinite(x).all() for x in (mass, *others)):
+        yield Problem(place, f"must be finite, got {body.mass}, {body.com}, {body.inertia}")
+    elif mass < 0:
+        yield Problem(place, f"must have a mass >= 0 kg, got {mass:g} for {whose}")
+    elif has_negative_moment(others[1], mass):
+        yield _negative(others[1], whose, *place)
+
+
+def _negative(inertia: np.ndarray, whose: str, *place: str) -> Problem:
+    least = np.linalg.eigvalsh(inertia)[0]
+    return Problem(place, f"must have no moment below 0 kg·m², got {least:g} for {whose}")
 
 
 def _owner(tree: KinematicTree, array: str, index: int) -> str:

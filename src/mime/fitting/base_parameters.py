@@ -19,7 +19,7 @@ from mime.running.simulation import Simulation
 
 _NO_PART = 1e-6
 """A part of a sum below this share of the largest is rounding."""
-_LINEAR = ("friction_n_m", "rotor_inertia_kg_m2", "spring_stiffness_n_m_per_rad")
+_LINEAR = ("friction_n_m", "rotor_inertia_kg_m2", "spring_stiffness_n_m_per_rad", "compensated_m")
 _SYMBOLS = {"mass_kg": "m", "moment_kg_m": "m", "origin_inertia_kg_m2": "I", "inertia_kg_m2": "I"}
 _MOMENT = re.compile(r".*\[([^\]]+)\]\.(\w+?)(?:\[(\w+)\])?")
 

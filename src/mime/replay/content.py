@@ -153,7 +153,7 @@ def shapes_data(drawing: Drawing, meshes: Meshes, notes: list[str]) -> list[dict
         if isinstance(shape, Mesh):
             mesh = meshes.read(shape.path)
             if isinstance(mesh, MeshError):
-                what = "its inertia box is drawn" if shape.substitute else "nothing is drawn of it"
+                what = "a box is drawn" if shape.substitute else "nothing is drawn of it"
                 notes.append(
                     f"mesh {shape.path or '(without a file)'} of {shape.of}: {mesh}; {what}"
                 )

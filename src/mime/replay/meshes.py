@@ -4,12 +4,14 @@ trimesh is the extra `meshes`. Without it, or without the file, a shape is drawn
 its link's inertia box, and the page says so.
 """
 
+import io
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mime._files import is_file
+from mime._files import MOST_MESH_BYTES, is_file, read_plain
 from mime.replay.codec import COARSE, Block
 
 MOST_TRIANGLES = 150_000
@@ -37,15 +39,31 @@ class MeshError(ValueError):
 
 
 def read_mesh(path: str) -> Triangles:
-    """The triangles of a file in STL, OBJ, DAE or GLB, in metres and its own axes."""
-    if not path or not is_file(Path(path)):
+    """The triangles of a file in STL, OBJ, DAE or GLB, in metres and its own axes.
+
+    A name that is no absolute path is one that the reader of the robot did not find.
+    """
+    file = Path(path)
+    if not file.is_absolute() or not is_file(file):
         raise MeshError("there is no such file")
     try:
         import trimesh
     except ImportError as error:
         raise MeshError(f"trimesh is not installed; {_INSTALL}") from error
     try:
-        loaded: Any = trimesh.load(path, force="scene", process=False)
+        content = read_plain(file, MOST_MESH_BYTES + 1)
+    except OSError as error:
+        raise MeshError(f"it cannot be read ({error.strerror})") from error
+    if len(content) > MOST_MESH_BYTES:
+        raise MeshError(f"it is longer than {MOST_MESH_BYTES} bytes")
+    try:
+        loaded: Any = trimesh.load(
+            io.BytesIO(content),
+            file_type=file.suffix.lower().removeprefix("."),
+            resolver=_Beside(file.parent),
+            force="scene",
+            process=False,
+        )
         bodies = loaded.dump() if hasattr(loaded, "dump") else [loaded]
         bodies = [body for body in bodies if hasattr(body, "faces") and len(body.faces)]
     except Exception as error:  # of any of the readers behind trimesh, whatever is in the file
@@ -88,6 +106,32 @@ def thinned(mesh: Triangles, bits: int) -> Triangles:
     _, once = np.unique(np.sort(corners[whole], axis=1), axis=0, return_index=True)
     kept = whole[np.sort(once)]
     return Triangles(mesh.vertices[first], corners[kept], mesh.bodies[kept], mesh.colours, True)
+
+
+class _Beside(Mapping[str, bytes]):
+    """The files that a mesh names, its materials and buffers: plain ones in its own folder."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder.resolve()
+
+    def get(self, name: str, default: Any = None) -> bytes:
+        return self[name]
+
+    def __getitem__(self, name: str) -> bytes:
+        file = (self._folder / name.strip()).resolve()
+        if not file.is_relative_to(self._folder):
+            raise FileNotFoundError(name)
+        return read_plain(file, MOST_MESH_BYTES)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def namespaced(self, namespace: str) -> "_Beside":
+        """The same, from a folder below."""
+        return _Beside(self._folder / namespace)
 
 
 class Meshes:

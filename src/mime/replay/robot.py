@@ -8,6 +8,7 @@ import numpy as np
 
 from mime.control.kinematics.drawing import tree_drawing
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
+from mime.control.kinematics.packages import NO_MESH
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.drawing import to_data
 from mime.replay.codec import Block
@@ -33,7 +34,7 @@ def robot_content(tree: KinematicTree, title: str = "") -> tuple[dict[str, Any],
             data["mesh"] = numbers[data.pop("path")]
     # A mesh that is missing is told with what is drawn in its place.
     left_out = [
-        f"not simulated: {words}" for words in tree.ignored if "mesh not found" not in words
+        f"not simulated: {words}" for words in tree.ignored if not words.startswith(NO_MESH)
     ]
     scene = {
         "title": title or tree.name,

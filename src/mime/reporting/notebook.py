@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mime.control.kinematics.report import HEADINGS, report_rows
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.node import Node
 from mime.core.problem import GraphError
@@ -112,9 +113,8 @@ def tree_html(tree: KinematicTree) -> str:
     mass = number(float(np.sum(tree.masses)), 4)
     words = f"{tree.num_joints} joints on {tree.base} {tree.root_link_name}, {mass} kg move"
     parts = [_heading(tree.name, "KinematicTree", words), _joints(tree)]
-    for title, mended in (("mended", True), ("not simulated", False)):
-        rows = [(found.briefly,) for found in tree.report if bool(found.mended) is mended]
-        parts += [folded(f"{title} ({len(rows)})", _rows(("",), rows))] if rows else []
+    if rows := report_rows(tree.report):
+        parts.append(folded(f"report ({len(rows)})", _rows(HEADINGS, rows)))
     return "".join(parts)
 
 

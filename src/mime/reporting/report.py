@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import mime
 from mime.control.kinematics import KinematicTree
+from mime.control.kinematics.report import HEADINGS, report_rows
 from mime.core.monitor import LimitExceeded
 from mime.core.node import Node
 from mime.reporting.html import Markup, embedded, folded, image, page, table
@@ -79,17 +80,13 @@ def write_report(
 
 
 def _robot_files(nodes: Iterable[Node]) -> list[str]:
-    """What of each robot's file was mended, and what was left out."""
+    """What is not simulated as it is written, or worth a note, in each robot's file."""
     trees = (getattr(node, "tree", None) for node in nodes)
     robots = {tree.source: tree for tree in trees if isinstance(tree, KinematicTree)}
     parts = []
     for source, tree in robots.items():
-        rows = [
-            [finding.briefly, "mended" if finding.mended else "left out"]
-            for finding in sorted(tree.report, key=lambda finding: not finding.mended)
-        ]
-        if rows:
-            parts += [f"<h2>Not as written in {escape(source)}</h2>", table(["", ""], rows)]
+        if rows := report_rows(tree.report):
+            parts += [f"<h2>Report on {escape(source)}</h2>", table(HEADINGS, rows)]
     return parts
 
 

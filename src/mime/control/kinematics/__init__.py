@@ -4,6 +4,7 @@ from mime.control.kinematics.actuator import Actuator as Actuator
 from mime.control.kinematics.actuator import DcMotor as DcMotor
 from mime.control.kinematics.actuator import Keyframe as Keyframe
 from mime.control.kinematics.actuator import actuator_torques as actuator_torques
+from mime.control.kinematics.compensation import compensating_torques as compensating_torques
 from mime.control.kinematics.crba import mass_matrix as mass_matrix
 from mime.control.kinematics.energy import kinetic_energy as kinetic_energy
 from mime.control.kinematics.energy import potential_energy as potential_energy
@@ -20,12 +21,16 @@ from mime.control.kinematics.floating import floating_forward_dynamics as floati
 from mime.control.kinematics.floating import floating_mass_matrix as floating_mass_matrix
 from mime.control.kinematics.floating import floating_rnea as floating_rnea
 from mime.control.kinematics.forward_dynamics import forward_dynamics as forward_dynamics
+from mime.control.kinematics.joints_without_inertia import (
+    joints_without_inertia as joints_without_inertia,
+)
 from mime.control.kinematics.mjcf import MjcfError as MjcfError
 from mime.control.kinematics.mjcf import parse_mjcf as parse_mjcf
 from mime.control.kinematics.momentum import WholeBody as WholeBody
 from mime.control.kinematics.momentum import whole_body as whole_body
 from mime.control.kinematics.report import Finding as Finding
 from mime.control.kinematics.report import RobotFileError as RobotFileError
+from mime.control.kinematics.report import RobotFileWarning as RobotFileWarning
 from mime.control.kinematics.rnea import gravity_vector as gravity_vector
 from mime.control.kinematics.rnea import nonlinear_bias as nonlinear_bias
 from mime.control.kinematics.rnea import rnea as rnea

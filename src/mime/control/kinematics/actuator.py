@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime._text import quoted
+
 Range = tuple[float, float]
 Affine = tuple[float, float, float]
 """c0 + c1 l + c2 l' of the actuator's length l = gear q and its velocity."""
@@ -78,14 +80,17 @@ class Keyframe(NamedTuple):
 
 
 def actuator_torques(
-    tree: Any, controls: Any, joint_angles: Any, joint_velocities: Any
+    tree: Any, controls: Any, joint_angles: Any, joint_velocities: Any, gravity_world: Any = None
 ) -> Float[Array | np.ndarray, " n"]:
     """The torque of a tree's actuators on each joint, in N·m, from their controls (A,).
 
-    A joint feels no more than its effort limit. A motor with an inductance has a current of its
-    own: simulate it as a `MotorNode`. NumPy arrays give a NumPy array.
+    At `tree.actuator_compensated_joints` they give the compensation of weight besides, as MuJoCo's
+    do, for `gravity_world` (seen from the root; by default the file's). A joint feels no more than
+    its effort limit. A motor with an inductance has a current of its own: simulate it as a
+    `MotorNode`. NumPy arrays give a NumPy array.
     """
-    given = (controls, joint_angles, joint_velocities, tree.effort_limits)
+    compensation = _compensation(tree, joint_angles, gravity_world)
+    given = (controls, joint_angles, joint_velocities, tree.effort_limits, compensation)
     xp: Any = jnp if any(isinstance(values, jax.Array) for values in given) else np
     u, q, qd = (xp.asarray(values) for values in given[:3])
     tau = [xp.zeros_like(q[0])] * len(tree.joint_names)
@@ -93,7 +98,25 @@ def actuator_torques(
         j = tree.joint_names.index(actuator.joint_name)
         tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
     limit = xp.asarray(tree.effort_limits, q.dtype)
-    return xp.clip(xp.stack(tau), -limit, limit)
+    return xp.clip(xp.stack(tau) + compensation, -limit, limit)
+
+
+def _compensation(tree: Any, q: Any, gravity: Any) -> Any:
+    """What actuators add at the joints whose compensation is theirs; a plain 0 without any."""
+    if not tree.actuator_compensated_joints:
+        return 0.0
+    from mime.control.kinematics.compensation import by_actuators, compensating_torques
+
+    if gravity is None:
+        gravity = None if tree.base == "floating" else tree.gravity_m_per_s2
+    if gravity is None:
+        joints = quoted(tree.actuator_compensated_joints)
+        raise ValueError(
+            f"{tree.name}: actuators bear weight at {joints}, so their torques depend on gravity "
+            "as the root sees it; got none. Pass gravity_world"
+        )
+    tau = compensating_torques(tree, q, np.asarray(gravity, float))[-len(tree.joint_names) :]
+    return tau * by_actuators(tree)
 
 
 def _force(actuator: Actuator, control: Any, q: Any, qd: Any, xp: Any) -> Any:

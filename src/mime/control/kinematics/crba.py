@@ -67,7 +67,8 @@ def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array,
         return _products(links, X, S, momenta)
     M = lower_triangle(links, X, S, momenta)
     n = tree.num_joints
-    return links.array([[M[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)], q)
+    whole = [[M[max(i, j)][min(i, j)] for j in range(n)] for i in range(n)]
+    return links.array(whole, q).reshape(n, n)
 
 
 def _products(walk: Loops, X: Any, S: Any, momenta: Any) -> jax.Array:

@@ -3,7 +3,8 @@
     T_parent_link = joint frame · turn(axis, multiplier · q + offset)
 
 The same frames serve a run, whose joint angles are recorded, and a robot alone, whose joints a
-reader moves. A visual whose mesh cannot be had is drawn as its link's inertia box.
+reader moves. A visual whose mesh cannot be had is drawn as its link's inertia box, or as a cube
+where the link has no mass.
 """
 
 from collections.abc import Callable
@@ -34,6 +35,8 @@ BASE = "link:"
 """The frame of the root; no link has an empty name."""
 _INERTIA_RGBA = (0.95, 0.6, 0.1, 0.45)
 _SUBSTITUTE_RGBA = (0.6, 0.6, 0.65, 1.0)
+_SUBSTITUTE_EDGE = 0.05
+"""Of the cube, as a part of the tree's reach."""
 _BONE_RGBA = (0.35, 0.4, 0.5, 1.0)
 Scale = Callable[[int], ColourScale | None]
 """The colour scale of the joint of a coordinate."""
@@ -150,12 +153,10 @@ def _visual(tree: KinematicTree, visual: Visual, scale: Scale) -> Shape:
     }
     if visual.shape != "mesh":
         return Solid(**shared, form=visual.shape, size=visual.size)
-    box = _box_of(tree, link)
-    substitute = None
-    if box is not None:
-        size, pose = box
-        more = {"pose": pose, "rgba": _SUBSTITUTE_RGBA, "size": size}
-        substitute = Solid(**{**shared, **more})
+    edge = _SUBSTITUTE_EDGE * reach_m(tree)
+    size, pose = _box_of(tree, link) or ((edge, edge, edge), shared["pose"])
+    more = {"pose": pose, "rgba": _SUBSTITUTE_RGBA, "size": size}
+    substitute = Solid(**{**shared, **more})
     shared |= {"path": visual.mesh_path or "", "stretch": visual.size}
     return Mesh(**shared, substitute=substitute, of=f"link {visual.frame_name!r}")
 

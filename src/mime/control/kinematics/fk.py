@@ -50,7 +50,7 @@ def joint_to_world_transforms(
     """Pose of each URDF link frame (which is its joint's frame) in the world."""
     links = walk(tree, q)
     frames = link_frames(links, joint_frames(links, q))
-    return links.array(links.each(_rows, frames), q)
+    return links.array(links.each(_rows, frames), q).reshape(-1, 4, 4)
 
 
 @kernel_function()
@@ -61,7 +61,8 @@ def link_to_world_transforms(
     links = walk(tree, q)
     frames, origins = link_frames(links, joint_frames(links, q)), tree.inertial_origins
     at_origin = lambda X, p: _rows(Frame(X.R, X.point(Vector(p))))  # noqa: E731
-    return links.array(links.each(at_origin, frames, links.link_table(origins)), q)
+    rows = links.each(at_origin, frames, links.link_table(origins))
+    return links.array(rows, q).reshape(-1, 4, 4)
 
 
 @kernel_function()

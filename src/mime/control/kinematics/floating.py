@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from mime.control.kinematics.crba import mass_matrix
 from mime.control.kinematics.forward_dynamics import forward_dynamics
+from mime.control.kinematics.joints_without_inertia import refuse_joints_without_inertia
 from mime.control.kinematics.rnea import rnea
 from mime.control.kinematics.scalar import Array
 from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS, JOINT_TYPE_PRISMATIC, KinematicTree
@@ -114,7 +115,13 @@ def floating_forward_dynamics(
     gravity_base: Float[Array, "3"],
     F_ext: Float[Array, "links 6"] | None = None,
 ) -> Float[Array, " all"]:
-    """u̇ of the forces [F; N; tau]; the inverse of `floating_rnea`."""
+    """u̇ of the forces [F; N; tau]; the inverse of `floating_rnea`.
+
+    Raises:
+        InputError: `joints_without_inertia` has some, the base's own six motions included.
+
+    """
+    refuse_joints_without_inertia(tree, floats=True)
     moving = with_base_joints(tree)
     u_dot = forward_dynamics(moving, at_base(q), u, forces, gravity_base, _rows(F_ext))
     return _less_turning(u_dot, u, -1.0)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from mime.control.kinematics.aba import solve_articulated
 from mime.control.kinematics.crba import joint_momenta, lower_triangle
 from mime.control.kinematics.joints import felt_moments, joint_frames, joint_motions, mass_moments
+from mime.control.kinematics.joints_without_inertia import refuse_joints_without_inertia
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.rnea import joint_torques, motion_torques, needed_wrenches
@@ -37,7 +38,12 @@ def forward_dynamics(
 
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to the diagonal
     of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
+
+    Raises:
+        InputError: `joints_without_inertia` has some, so that M is singular at every q.
+
     """
+    refuse_joints_without_inertia(tree, diagonal)
     constants, variables = split(Given(tree, q, qd, tau, gravity_world, F_ext, diagonal))
     if not variables:  # NumPy arrays only: Python itself computes
         return _accelerations(constants.merge([]))

@@ -78,8 +78,10 @@ def _moments(mass: Scalar, com: list, inertia: list) -> MassMoments:
     return moments_about_origin(mass, Vector(com), Matrix(map(Vector, inertia)))
 
 
-def felt_moments(walk: Walk) -> Any:
+def felt_moments(walk: Walk, masses: Any = None) -> Any:
     """The moments of each link that a joint can feel (base parameters: Khalil and Dombre 2002).
+
+    `masses` is a table of `MassMoments`; those of the tree by default.
 
     What lies on the axis of a joint that turns, (m, (h·u) u, (uᵀSu) u uᵀ), moves as if it were
     fixed to the parent: it is counted there, and in the end at the root, where no joint feels it.
@@ -89,7 +91,7 @@ def felt_moments(walk: Walk) -> Any:
     Only for constants, which cost nothing, and not in loops: there it would save nothing, and each
     link of a long chain would stand for the masses of hundreds.
     """
-    masses, known = mass_moments(walk), joints(walk)
+    masses, known = mass_moments(walk) if masses is None else masses, joints(walk)
     varies = not all(is_constant(x) for x in jax.tree.leaves((masses, known)))
     if varies or isinstance(walk, Loops):
         return masses

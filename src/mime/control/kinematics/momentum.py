@@ -8,7 +8,7 @@ from jaxtyping import Float
 from mime.control.kinematics.fk import link_frames
 from mime.control.kinematics.joints import joint_frames, joint_motions, mass_moments
 from mime.control.kinematics.recursion import walk
-from mime.control.kinematics.scalar import Array, Scalar, pack, reciprocal
+from mime.control.kinematics.scalar import Array, Scalar, is_constant, pack, reciprocal
 from mime.control.kinematics.spatial import ZERO, Frame, MassMoments, Matrix, Motion, Vector
 from mime.control.kinematics.tree import KinematicTree
 
@@ -34,6 +34,7 @@ def whole_body(
     """m = Σ m_i,    c = Σ m_i c_i / m,    P = Σ P_i,    L = Σ L_i - c × P
 
     What is fixed to the root is not among the links; rotors behind gears count as part of theirs.
+    Without any mass c is the root's origin.
     """
 
     def move(parent: Motion, X: Frame, S: Motion, qd: Scalar) -> tuple[Motion, Motion]:
@@ -52,7 +53,7 @@ def whole_body(
     xx, xy, xz, yy, yz, zz, *momenta = rest
     h, P, L = Vector((hx, hy, hz)), Vector(momenta[:3]), Vector(momenta[3:])
     S = Matrix(map(Vector, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))))
-    c = h * reciprocal(m)
+    c = ZERO if is_constant(m) and m == 0.0 else h * reciprocal(m)
     about_c = MassMoments(m, ZERO, Matrix(row - c * a for row, a in zip(S, h, strict=True)))
 
     def array(scalars: Any) -> Array:

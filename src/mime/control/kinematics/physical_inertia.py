@@ -1,7 +1,13 @@
-"""Which inertias a body can have.
+"""Which inertias a body can have, and which of them its equations of motion take.
 
 I = tr(S) 1 - S,   S = ∫ r rᵀ dm ⪰ 0     its principal moments: none is above the other two's sum
+
+The energy ½ m v² + ½ wᵀ I w needs no more than m >= 0 and I ⪰ 0. So a moment below 0 is refused
+wherever it is met; an inertia that breaks the triangle inequality, or a planar one (izz alone), is
+computed with as it is written.
 """
+
+from typing import Any
 
 import numpy as np
 import scipy
@@ -13,11 +19,19 @@ INERTIA_ROUNDING = 1e-6
 THIN_BODY = 1e-12
 
 
+def has_negative_moment(inertia: np.ndarray, mass: Any) -> Any:
+    """Whether a principal moment of I (..., 3, 3) is below 0 by more than figures are rounded."""
+    return _lacking(inertia, mass, [1, 0, 0])
+
+
+def breaks_triangle(inertia: np.ndarray, mass: Any) -> Any:
+    """Whether a principal moment of I (..., 3, 3) is above the other two's sum, likewise."""
+    return _lacking(inertia, mass, [1, 1, -1])
+
+
 def is_physical(inertia: np.ndarray, mass: float) -> bool:
     """True when some distribution of mass has this inertia, (3, 3) about its centre of mass."""
-    small, middle, large = np.linalg.eigvalsh(inertia)
-    tolerance = INERTIA_ROUNDING * abs(large) + THIN_BODY * mass
-    return bool(min(small, small + middle - large) >= -tolerance)
+    return not (has_negative_moment(inertia, mass) or breaks_triangle(inertia, mass))
 
 
 def nearest_physical_inertia(inertia: np.ndarray) -> np.ndarray:
@@ -31,3 +45,10 @@ def nearest_physical_inertia(inertia: np.ndarray) -> np.ndarray:
     second_moments, _ = scipy.optimize.nnls(B, moments)
     nearest = (axes * (B @ second_moments)) @ axes.T
     return (nearest + nearest.T) / 2
+
+
+def _lacking(inertia: np.ndarray, mass: Any, factors: list[int]) -> Any:
+    """Whether factors · (moments in rising order) is below 0 by more than rounding."""
+    moments = np.linalg.eigvalsh(np.asarray(inertia, float))
+    tolerance = INERTIA_ROUNDING * np.abs(moments[..., 2]) + THIN_BODY * np.asarray(mass)
+    return moments @ factors < -tolerance

@@ -119,7 +119,7 @@ class Unrolled(_Links):
 
     def total(self, table: Any) -> Any:
         """The sum of a table of scalars."""
-        return reduce(add, table)
+        return reduce(add, table, 0.0)
 
     def array(self, table: Any, *inputs: Array | None) -> Array:
         """The array with one row per entry of the table; `inputs` as in `pack`."""

@@ -1,44 +1,62 @@
-"""What a reader of robot files did not take as it is written, as values."""
+"""What a reader of robot files comes across, as values."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from mime._text import Travels, shortened
+from mime._text import Travels, shortened, warn_user
+from mime.control.kinematics.rules import RULES, Kind
 from mime.core.arguments import wrong
 
-ON_PROBLEM = ("refuse", "report")
-REFUSE_HINT = (
-    "Correct the file; or pass on_problem='report': then each is mended as it says after its "
-    "semicolon, or else left out, and tree.report lists it."
-)
+ON_PROBLEM = ("warn", "refuse", "mend")
+_NAMED = 3
+"""Findings of a kind that a warning names; `tree.report` has all."""
 
 
 class Finding(NamedTuple):
-    """One thing in a file that is not simulated as it is written."""
+    """One thing in a file that is worth a word."""
 
     place: str
     """The file that it stands in."""
     line: int | None
     what: str
-    """In words: the element, and what it says."""
-    mended: str = ""
-    """What was taken instead; empty where it was left out."""
+    """The element, and what it says."""
+    effect: str = ""
+    """What MIME does with it; empty: what its rule says."""
+    rule: str = "malformed"
+    """The line of the table `RULES` that decides."""
+    kind: Kind = "noted"
+    """noted, reported, refused, or mended."""
 
     def __str__(self) -> str:
         where = self.place if self.line is None else f"{self.place}:{self.line}"
         return f"{where}: {self.words}"
 
     @property
+    def where(self) -> str:
+        """File, without its folder, and line."""
+        name = Path(self.place).name
+        return name if self.line is None else f"{name}:{self.line}"
+
+    @property
     def briefly(self) -> str:
         """Without the folder of the file."""
-        return str(self._replace(place=Path(self.place).name))
+        return f"{self.where}: {self.words}"
 
     @property
     def words(self) -> str:
         """Without the place."""
-        return self.what + (f"; {self.mended}" if self.mended else "")
+        return self.what + (f"; {self.effect}" if self.effect else "")
+
+    @property
+    def consequence(self) -> str:
+        """What MIME does with it."""
+        return self.effect or RULES[self.rule].effect
+
+
+class RobotFileWarning(UserWarning):
+    """A robot's file loads, and moves otherwise than it says."""
 
 
 class RobotFileError(Travels, ValueError):
@@ -47,11 +65,12 @@ class RobotFileError(Travels, ValueError):
     `findings` holds all that is wrong.
     """
 
-    def __init__(self, file: Path, message: str, line: int | None = None):
+    def __init__(self, file: Path, message: str, line: int | None = None, rule: str = "malformed"):
         self.filename = str(file)  # as an `OSError` has it
         where = str(file) if line is None else f"{file}:{line}"
         super().__init__(shortened(f"{where}: {message}"))
-        self.findings: tuple[Finding, ...] = (Finding(str(file), line, message),)
+        finding = Finding(str(file), line, message, rule=rule, kind="refused")
+        self.findings: tuple[Finding, ...] = (finding,)
 
 
 def refused(
@@ -67,18 +86,76 @@ def refused(
 
 @dataclass
 class Findings:
-    """What a reader comes across: a reader mends what it can, and `settled` judges at the end."""
+    """What a reader comes across; `settled` judges all of it at the end."""
 
-    left_out: list[Finding] = field(default_factory=list)
-    """What MIME does not simulate."""
-    mended: list[Finding] = field(default_factory=list)
-    """What is wrong in the file, and what was taken instead."""
+    on_problem: str = "warn"
+    all: list[Finding] = field(default_factory=list)
 
-    def settled(self, on_problem: str, kind: type[RobotFileError]) -> tuple[Finding, ...]:
-        """All of it, in the order of the file; refused where mending was not allowed."""
-        if self.mended and on_problem == "refuse":
-            raise refused(kind, in_order(self.mended), REFUSE_HINT)
-        return tuple(in_order([*self.left_out, *self.mended]))
+    def add(self, rule: str, finding: Finding, mended: str = "") -> bool:
+        """Add a finding under a rule; True where it is to be mended, as `mended` says."""
+        mends = self.on_problem == "mend" and bool(RULES[rule].mend)
+        kind = "mended" if mends else RULES[rule].kind
+        effect = (mended or RULES[rule].mend) if mends else finding.effect
+        self.all.append(finding._replace(rule=rule, kind=kind, effect=effect))
+        return mends
+
+    def refuse(self, kind: type[RobotFileError]) -> None:
+        """Raise the error of what is refused, if there is any."""
+        stops = ["refused", *(["reported"] if self.on_problem == "refuse" else [])]
+        if found := in_order(finding for finding in self.all if finding.kind in stops):
+            raise refused(kind, found, _hint(found))
+
+    def settled(self, kind: type[RobotFileError]) -> tuple[Finding, ...]:
+        """All findings in the order of the file, after one warning of those that are reported."""
+        self.refuse(kind)
+        report = tuple(in_order(self.all))
+        if reported := [finding for finding in report if finding.kind == "reported"]:
+            warn_user(RobotFileWarning(warning_words(reported)))
+        return report
+
+
+def _hint(findings: Sequence[Finding]) -> str:
+    """What to do about refusals: each word that helps, once."""
+    rules = dict.fromkeys(finding.rule for finding in findings)
+    words = [RULES[rule].effect for rule in rules if RULES[rule].kind == "refused"]
+    hint = "; ".join(words)
+    hint = hint[:1].upper() + hint[1:] + "." if hint else ""
+    if any(RULES[rule].mend for rule in rules):
+        mends = "; ".join(RULES[rule].mend for rule in rules if RULES[rule].mend)
+        hint += f" on_problem='mend' reads the file: {mends}."
+    if any(RULES[rule].kind == "reported" for rule in rules):
+        hint += " on_problem='warn' reads the file without what is reported."
+    return hint.strip()
+
+
+def warning_words(reported: Sequence[Finding]) -> str:
+    """One block: how many of each rule, what that changes, and the first by name."""
+    file = Path(reported[0].place).name
+    lines = [f"{file}: parts of the file are not simulated as they are written"]
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in reported:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    for rule, findings in by_rule.items():
+        lines.append(f"  {RULES[rule].what} ({len(findings)}): {RULES[rule].effect}")
+        lines += [f"    {shortened(finding.briefly, 200)}" for finding in findings[:_NAMED]]
+        if len(findings) > _NAMED:
+            lines.append(f"    and {len(findings) - _NAMED} more")
+    lines.append("tree.report has all of it; on_problem='refuse' refuses such a file")
+    return "\n".join(lines)
+
+
+HEADINGS = ("class", "line", "what", "effect")
+
+
+def report_rows(report: Sequence[Finding]) -> list[tuple[str, str, str, str]]:
+    """A report as a table under `HEADINGS`: what changes the motion first."""
+    kinds = ("reported", "mended", "noted")
+    return [
+        (kind, finding.where, finding.what, finding.consequence)
+        for kind in kinds
+        for finding in report
+        if finding.kind == kind
+    ]
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -87,9 +164,10 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def checked_choice(on_problem: str) -> str:
-    """`on_problem`, which is one of two words."""
+    """`on_problem`, which is one of three words."""
     if on_problem not in ON_PROBLEM:
-        raise wrong("on_problem", "'refuse' or 'report'", on_problem)
+        hint = "What 'report' did is 'warn' now" if on_problem == "report" else ""
+        raise wrong("on_problem", "'warn', 'refuse' or 'mend'", on_problem, hint)
     return on_problem
 
 

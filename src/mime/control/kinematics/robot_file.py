@@ -1,11 +1,15 @@
 """A robot from a file, whichever format it is in."""
 
+import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 from xml.parsers import expat
 
+from mime._files import read_plain
 from mime.control.kinematics.mjcf import parse_mjcf
+from mime.control.kinematics.part import Part
 from mime.control.kinematics.report import checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import parse_urdf
@@ -19,25 +23,46 @@ def parse_robot(
     path: str | os.PathLike,
     *,
     base: str | None = None,
-    on_problem: str = "refuse",
+    on_problem: str = "warn",
     search_path: Sequence[str | os.PathLike] = (),
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+    open_loops: bool = False,
 ) -> KinematicTree:
     """URDF or MJCF -> `KinematicTree`: the root element says which, `<robot>` or `<mujoco>`.
 
     A file whose name ends in `.xacro` is expanded first. It is code, and is run: read it first.
 
-    `on_problem="refuse"`: what cannot be simulated as it is written is refused. `"report"`: what
-    can be mended or left out is, and `tree.report` lists it.
+    Args:
+        path: the file.
+        base: "fixed" or "floating"; None is what the file says.
+        on_problem: "warn" reads what changes the motion with one warning, "refuse" raises its
+            error, "mend" mends inertias, joints without inertia and limits as well
+            (docs/robot_files.md has the table).
+        search_path: where to look for packages, includes and meshes first.
+        subtree: the root of the part that is wanted, or `{"root": ..., "tip": ...}`.
+        lock: joints held for good, by position in rad or m.
+        open_loops: cut closed loops, so that their parts move apart.
 
-    `base`: "fixed" or "floating"; None is what the file says, an MJCF by a free joint.
+    Raises:
+        RobotFileError: what has two meanings, or is no machine that MIME simulates.
+
     """
     file = path_of("path", path)
     checked_choice(on_problem)
+    options: Any = {
+        "base": base,
+        "on_problem": on_problem,
+        "search_path": search_path,
+        "subtree": subtree,
+        "lock": lock,
+        "open_loops": open_loops,
+    }
     if file.suffix.lower() == SUFFIX:
-        return parse_xacro(file, base=base, on_problem=on_problem, search_path=search_path)
+        return parse_xacro(file, **options)
     if _root_tag(file) == "mujoco":
-        return parse_mjcf(file, base=base, on_problem=on_problem, search_path=search_path)
-    return parse_urdf(file, base=base, on_problem=on_problem, search_path=search_path)
+        return parse_mjcf(file, **options)
+    return parse_urdf(file, **options)
 
 
 def _root_tag(file: Path) -> str:
@@ -45,10 +70,8 @@ def _root_tag(file: Path) -> str:
     found: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda tag, _: found.append(tag)
-    try:
-        with file.open("rb") as stream:
-            parser.Parse(stream.read(_FIRST_BYTES).lstrip(), False)
-    except (OSError, ValueError, LookupError, expat.ExpatError):
-        pass  # the reader of the format says what is wrong
+    # The reader of the format says what is wrong.
+    with contextlib.suppress(OSError, ValueError, LookupError, expat.ExpatError):
+        parser.Parse(read_plain(file, _FIRST_BYTES).lstrip(), False)
     named = "mujoco" if file.suffix.lower() in (".xml", ".mjcf") else "robot"
     return found[0] if found else named

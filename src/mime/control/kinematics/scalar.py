@@ -126,7 +126,7 @@ def pack(scalars: Scalar | Sequence, dtype: DTypeLike | None, *inputs: Any) -> A
         dtype = np.result_type(np.float32, *(x for x in inputs if isinstance(x, np.ndarray)))
         return np.array(flat, dtype=dtype).reshape(shape)
     typed = [np.asarray(x, dtype) if is_constant(x) else x for x in flat]
-    return jnp.stack(typed).reshape(shape)
+    return jnp.stack(typed).reshape(shape) if flat else jnp.zeros(shape, dtype)
 
 
 def flatten(nested: Any) -> tuple[list, tuple[int, ...]]:
@@ -134,4 +134,6 @@ def flatten(nested: Any) -> tuple[list, tuple[int, ...]]:
     if not isinstance(nested, Sequence):
         return [nested], ()
     parts = [flatten(part) for part in nested]
+    if not parts:  # a robot without joints
+        return [], (0,)
     return [x for flat, _ in parts for x in flat], (len(parts), *parts[0][1])

@@ -11,12 +11,13 @@ from jaxtyping import Bool, Float, Int
 from mime._text import brief, nearest, quoted, shortened
 from mime.control.kinematics.actuator import Actuator, Keyframe
 from mime.control.kinematics.editing import Editable
-from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
+from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
 from mime.control.kinematics.joint_types import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
 from mime.control.kinematics.joint_types import JOINT_TYPE_FIXED as JOINT_TYPE_FIXED
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC as JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYPE_REVOLUTE
 from mime.control.kinematics.report import Finding
+from mime.control.kinematics.rules import RULES
 from mime.control.kinematics.scalar import Array
 from mime.core.pose import IDENTITY_POSE
 from mime.core.printing import cut
@@ -125,6 +126,21 @@ class KinematicTree(Editable, eqx.Module):
         "rad", shape=None, folds=True, default=None
     )
     """q0 at which that spring is relaxed; m of a slider."""
+    compensated_masses: Float[Array, " links"] | None = parameter(
+        "kg", shape=None, folds=True, default=None
+    )
+    """Σ c_k m_k of the parts of each link, whose weight something bears (MJCF `gravcomp` c, any
+    number). `compensating_torques` gives what that does to the joints; it is not part of the
+    dynamics below, as springs are not. None without any. Other masses leave it as it is.
+    """
+    compensated_moments: Float[Array, "links 3"] | None = parameter(
+        "kg·m", shape=None, folds=True, default=None
+    )
+    """Σ c_k m_k r_k of the same parts, in the link's frame."""
+    actuator_compensated_joints: tuple[str, ...] = eqx.field(static=True, default=())
+    """Joints whose compensation their actuators give, within the effort limit (MJCF
+    `actuatorgravcomp`); at all others it acts beside the actuators, without a limit.
+    """
     gravity_m_per_s2: tuple[float, float, float] | None = eqx.field(static=True, default=None)
     """In the axes of the root, or of the world where the root floats, if the file says it (MJCF
     does, URDF does not).
@@ -135,6 +151,8 @@ class KinematicTree(Editable, eqx.Module):
     """What is fixed to the root, in its frame: no joint feels it until the root is attached to
     something, or floats.
     """
+    root_compensated: FirstMoments = NO_MOMENTS
+    """What is compensated of that, in the root's frame."""
     base: str = eqx.field(static=True, default="fixed")
     """"fixed": the root stands still. "floating": it is a body that flies freely (no contact)."""
     base_start_pose_world: tuple[float, ...] = eqx.field(static=True, default=IDENTITY_POSE)
@@ -155,8 +173,8 @@ class KinematicTree(Editable, eqx.Module):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Parts of the file that MIME does not simulate: what `report` says was left out."""
-        return tuple(finding.what for finding in self.report if not finding.mended)
+        """Parts of the file that MIME does not simulate, from `report`."""
+        return tuple(finding.what for finding in self.report if RULES[finding.rule].ignored)
 
     @property
     def inertial_origins(self) -> Float[Array, "links 3"]:
@@ -235,12 +253,9 @@ class KinematicTree(Editable, eqx.Module):
                 f"{self.link_names[i]!r}"
             )
         lines += cut(joints, 16, ": .link_joint_names")
-        mended = [finding for finding in self.report if finding.mended]
-        ignored = [finding for finding in self.report if not finding.mended]
-        lines.append("  ignored:" if ignored else "  ignored: nothing")
-        lines += cut([f"    {finding.briefly}" for finding in ignored], 8, ": .report", 400)
-        lines += ["  mended:"] * bool(mended)
-        lines += cut([f"    {finding.briefly}" for finding in mended], 8, ": .report", 400)
+        for kind in ("reported", "mended", "noted"):
+            found = [f"    {finding.briefly}" for finding in self.report if finding.kind == kind]
+            lines += [f"  {kind}:"] * bool(found) + cut(found, 8, ": .report", 400)
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

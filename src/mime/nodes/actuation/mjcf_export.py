@@ -16,6 +16,7 @@ import numpy as np
 
 from mime._text import nearest, quoted
 from mime.control.kinematics import Actuator, DcMotor, KinematicTree
+from mime.control.kinematics.compensation import by_actuators
 from mime.control.kinematics.mjcf.write import mjcf_text
 from mime.control.kinematics.poses import pose_matrix
 from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS
@@ -62,6 +63,8 @@ def machine_of_arm(arm: RobotArmParameters) -> Machine:
         joint_coulomb_friction=coulomb,
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
     )
+    if arm.servo is not None:
+        tree = _with_limits_of(arm.servo, tree)
     names, limits = tree.joint_names, {}
     unsaid = [f"option joint_limits={arm.joint_limits!r}: MuJoCo's limits are soft"]
     if elastic:
@@ -91,6 +94,7 @@ def _servo(servo: Servo, tree: KinematicTree, unsaid: list[str]) -> tuple[Actuat
         for joint, most in zip(tree.joint_names, speed, strict=True)
         if np.isfinite(most)
     ]
+    torque = np.where(by_actuators(tree), np.inf, torque)  # the joint's limit counts the weight too
     rows = zip(tree.joint_names, servo.kp, servo.kd, torque, strict=True)
     return tuple(
         Actuator(
@@ -103,6 +107,13 @@ def _servo(servo: Servo, tree: KinematicTree, unsaid: list[str]) -> tuple[Actuat
         )
         for joint, kp, kd, T in rows
     )
+
+
+def _with_limits_of(servo: Servo, tree: KinematicTree) -> KinematicTree:
+    """The tree with a servo's limit at joints whose weight it bears within that."""
+    torque, _ = servo.limits(tree, float)
+    limits = np.where(by_actuators(tree), torque, tree.effort_limits)
+    return dataclasses.replace(tree, effort_limits=limits)
 
 
 def _with_springs(arm: RobotArmParameters, tree: KinematicTree, unsaid: list[str]) -> Any:
@@ -121,6 +132,11 @@ def _with_springs(arm: RobotArmParameters, tree: KinematicTree, unsaid: list[str
             for j in elastic
             if beside[j]
         ]
+    unsaid += [
+        f"the rotor of elastic joint {names[j]!r} bears weight (gravcomp): here its link does"
+        for j in elastic
+        if names[j] in tree.actuator_compensated_joints
+    ]
     inserted = arm.inserted_inertia_kg_m2
     inertia = np.zeros(len(elastic)) if inserted is None else np.asarray(inserted, float)
     whole = with_inserted_bodies(tree, elastic, inertia)

@@ -102,7 +102,7 @@ class RotorStage(eqx.Module):
           <child link="{name}"/><axis xyz="{xyz}"/></joint></robot>"""
         found = Findings()
         robot = parsed_xml(text.encode(), Path("RotorStage"), found)
-        stage = tree_of(robot, Packages((), (), ()), found, "refuse", None)
+        stage = tree_of(robot, Packages(), found, None)
         return tree.attach(stage, link)
 
     @property

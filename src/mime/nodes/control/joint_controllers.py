@@ -1,5 +1,6 @@
 """Controllers of an arm, as nodes: the laws of `mime.control.control_laws`, sampled and clipped."""
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -17,7 +18,7 @@ from mime.control.control_laws import (
     pd_controller,
     pd_with_gravity_compensation,
 )
-from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics import KinematicTree, joints_without_inertia, parse_robot
 from mime.control.postures import mass_matrices
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
@@ -78,7 +79,7 @@ class _JointController(Node):
         torque_limits_n_m: Any = None,
         gravity_world: Any = None,
         saturate_effort: bool = False,
-        on_problem: str = "refuse",
+        on_problem: str = "warn",
     ):
         """Gains and limits: one for all joints, or (N,).
 
@@ -86,7 +87,7 @@ class _JointController(Node):
         torque_limits_n_m    the torques are clipped to plus and minus this; none when not given
         gravity_world    seen from the root link; default: the file's (MJCF says one), else standard
         saturate_effort  clip to the URDF's effort limits too
-        on_problem       of a file: "report" mends what can be, see `parse_robot`
+        on_problem       of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
         if not isinstance(tree, KinematicTree):
@@ -223,6 +224,9 @@ class JointPDNode(_JointController):
             return
         with np.errstate(over="ignore"):  # infinite is too much as well
             demand = (2 * np.asarray(self.kd) * dt + np.asarray(self.kp) * dt**2) / 4
+        held = dataclasses.replace(tree, base="fixed")
+        if joints_without_inertia(held, dt * np.asarray(tree.joint_friction)):
+            return  # what the arm gives them is not in this tree
         inertia = _least_inertia(tree, dt)
         if np.any(demand > inertia):
             j = int(np.argmax(demand / inertia))

@@ -102,7 +102,7 @@ class ToolPathNode(Node):
         end_effector_offset_in_link: Any = IDENTITY_POSE,
         base_pose_world: Any = IDENTITY_POSE,
         position_only: bool = False,
-        on_problem: str = "refuse",
+        on_problem: str = "warn",
     ):
         """Either waypoints or a circle, in the world.
 
@@ -114,7 +114,7 @@ class ToolPathNode(Node):
         end_effector_offset_in_link  the tool in its link, as the arm has it
         base_pose_world              the arm's base
         position_only                let the tool turn, for arms of fewer than six joints
-        on_problem                   of a file: "report" mends what can be, see `parse_robot`
+        on_problem                   of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
         self.speed_m_per_s = speed_m_per_s

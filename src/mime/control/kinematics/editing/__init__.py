@@ -23,8 +23,9 @@ class Editable:
         """The robot with a body fixed to `link` (any link of the file, or a named frame).
 
         `com_m` is in that link's frame, `inertia_kg_m2` (3, 3) about the payload's own centre of
-        mass in the link's axes; without it the payload is a point. Wrenches and poses of the link
-        stay at the link's own `<inertial>` origin.
+        mass in the link's axes; without it the payload is a point. A mass or a principal moment
+        below 0 is refused. Wrenches and poses of the link stay at the link's own `<inertial>`
+        origin.
         """
         return operations.with_payload(self, link, mass_kg, com_m, inertia_kg_m2)
 
@@ -33,7 +34,7 @@ class Editable:
 
         Their links become part of what carries them, joints that mimic them too; all links keep
         their names as frames. A mapping serves names that are no Python names. A rotor that stands
-        still is left out.
+        still is left out. With all joints held the robot is one rigid body.
         """
         form = "{'joint': angle}"
         return operations.lock(self, {**mapping("positions", positions, form), **joints})
@@ -41,6 +42,7 @@ class Editable:
     def subtree(self: Tree, root: str, tip: str | None = None) -> Tree:
         """The part from `root`, which stands still then, to `tip`; without `tip` all beyond it.
 
+        Without a joint in it that part is one rigid body.
         Links that hang on the way but lead not to the tip are left out, with their masses. What is
         fixed to a link stays with it.
         """
@@ -49,8 +51,8 @@ class Editable:
     def with_base(self: Tree, base: str) -> Tree:
         """The robot on a base that is "fixed", or "floating": a body that flies freely.
 
-        A floating base needs a mass and a moment of inertia about every axis, of what the file
-        fixes to its root.
+        The base has the mass and inertia of what the file fixes to its root. Forward dynamics say
+        so where that is not enough, see `joints_without_inertia`.
         """
         return operations.with_base(self, base)
 

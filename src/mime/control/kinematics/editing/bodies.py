@@ -10,6 +10,9 @@ import numpy as np
 
 from mime.control.kinematics.editing.arrays import numpy_or_jax
 
+ROOT = -1
+"""The index of the root among the links."""
+
 
 class RigidBody(eqx.Module):
     """A body in some frame."""
@@ -38,3 +41,27 @@ class RigidBody(eqx.Module):
 
 
 NO_BODY = RigidBody(np.zeros(()), np.zeros(3), np.zeros((3, 3)))
+
+
+class FirstMoments(eqx.Module):
+    """m = Σ m_k,   h = Σ m_k r_k: all that uniform gravity feels of masses in some frame.
+
+    A mass may be negative, and m may be 0 where h is not.
+    """
+
+    mass: Any
+    """kg"""
+    moment: Any
+    """kg·m, (3,)"""
+
+    def seen_from(self, T: Any) -> "FirstMoments":
+        """The same in the frame in which its own is at T."""
+        return FirstMoments(self.mass, T[:3, :3] @ self.moment + self.mass * T[:3, 3])
+
+    def joined(self, other: "FirstMoments") -> "FirstMoments":
+        """Both together."""
+        xp = numpy_or_jax(*vars(self).values(), *vars(other).values())
+        return FirstMoments(xp.asarray(self.mass + other.mass), self.moment + other.moment)
+
+
+NO_MOMENTS = FirstMoments(np.zeros(()), np.zeros(3))

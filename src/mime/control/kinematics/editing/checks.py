@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from mime._text import brief, nearest, quoted
+from mime.control.kinematics.physical_inertia import INERTIA_ROUNDING, has_negative_moment
 from mime.core.arguments import numbers
 from mime.core.parameters import known
 from mime.core.problem import InputError, Place, Problem
 
-ROUNDING = 1e-6
-"""Part of the largest moment by which an inertia may break the rules: figures are rounded."""
+UNIT_ROUNDING = 1e-6
+"""By which a quaternion's length may differ from 1: figures are rounded."""
 
 
 def refused(tree: Any, problems: Sequence[Problem]) -> InputError:
@@ -46,13 +47,13 @@ def pose_problems(label: str, pose: Any) -> Iterator[Problem]:
     yield from found
     if not found and known(pose):
         norm = float(np.linalg.norm(np.asarray(pose)[3:]))
-        if abs(norm - 1) > ROUNDING:
+        if abs(norm - 1) > UNIT_ROUNDING:
             message = f"[x y z qw qx qy qz] must hold a unit quaternion, got length {norm:.6g}"
             yield Problem((label,), message)
 
 
 def mass_problems(mass_kg: Any, inertia_kg_m2: Any) -> Iterator[Problem]:
-    """What no body has: a mass below 0, moments that break the triangle inequality."""
+    """What has no energy >= 0: a mass or a principal moment below 0."""
     if wrong := list(number_problems("mass_kg", mass_kg, (), "kg")):
         yield from wrong
     elif known(mass_kg) and float(mass_kg) < 0:
@@ -60,16 +61,14 @@ def mass_problems(mass_kg: Any, inertia_kg_m2: Any) -> Iterator[Problem]:
     if not known(inertia_kg_m2):
         return
     inertia = np.asarray(inertia_kg_m2, dtype=float)
-    scale = ROUNDING * float(np.abs(inertia).max())
-    if np.abs(inertia - inertia.T).max() > scale:
+    if np.abs(inertia - inertia.T).max() > INERTIA_ROUNDING * float(np.abs(inertia).max()):
         yield Problem(("inertia_kg_m2",), f"must be symmetric, got {brief(inertia.tolist())}")
-        return
-    small, middle, large = np.linalg.eigvalsh(inertia)
-    if min(small, small + middle - large) < -scale:
+    elif has_negative_moment(inertia, 0.0 if wrong or not known(mass_kg) else mass_kg):
+        small, middle, large = np.linalg.eigvalsh(inertia)
         yield Problem(
             ("inertia_kg_m2",),
-            f"must be a body's: no moment below 0, the largest at most the sum of the other two; "
-            f"got principal moments {small:.6g}, {middle:.6g}, {large:.6g} kg·m²",
+            "must have no principal moment below 0; "
+            f"got {small:.6g}, {middle:.6g}, {large:.6g} kg·m²",
         )
 
 
@@ -77,21 +76,6 @@ BASES = ("fixed", "floating")
 
 
 def base_problems(tree: Any, base: Any) -> Iterator[Problem]:
-    """A base of another kind; one that floats and that nothing resists."""
+    """A base of another kind. What moves without inertia is asked by forward dynamics alone."""
     if not isinstance(base, str) or base not in BASES:
         yield Problem(("base",), f"must be 'fixed' or 'floating', got {brief(base)}")
-        return
-    body = tree.root_body
-    if base == "fixed" and not tree.num_links:
-        yield Problem(("base",), "no joint moves, so on a fixed base nothing does", "Let it float")
-    if base == "fixed" or not known(body.mass, body.inertia):
-        return
-    mass, inertia = float(body.mass), np.asarray(body.inertia, float)
-    finite = np.isfinite(mass) and np.isfinite(inertia).all()
-    small, middle, large = np.linalg.eigvalsh(inertia) if finite else np.full(3, np.nan)
-    if not (mass > 0.0 and small > 0.0 and large <= (small + middle) * (1 + ROUNDING)):
-        message = "'floating' needs a root with a body's mass and inertia; "
-        message += f"{tree.root_link_name!r} has {mass:g} kg and principal moments "
-        message += f"{small:.6g}, {middle:.6g}, {large:.6g} kg·m²"
-        hint = "Give the root link an <inertial>, or tree.with_payload(root, ...)"
-        yield Problem(("base",), message, hint)

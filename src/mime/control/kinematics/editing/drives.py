@@ -24,6 +24,9 @@ def of_coordinates(tree: Any, coordinates: Sequence[int]) -> dict[str, Any]:
     return {
         **{name: None if x is None else x[joints] for name, x in springs.items()},
         "actuators": chosen(tree.actuators, kept),
+        "actuator_compensated_joints": tuple(
+            name for name in tree.actuator_compensated_joints if name in names
+        ),
         "keyframes": tuple(
             state._replace(
                 joint_angles=chosen(state.joint_angles, coordinates),
@@ -51,5 +54,12 @@ def of_both(tree: Any, other: Any, prefix: str) -> dict[str, Any]:
     renamed = [
         a._replace(name=prefix + a.name, joint_name=prefix + a.joint_name) for a in other.actuators
     ]
-    springs = {name: both(name) for name in SPRINGS}
-    return {**springs, "actuators": (*tree.actuators, *renamed), "keyframes": ()}
+    return {
+        **{name: both(name) for name in SPRINGS},
+        "actuators": (*tree.actuators, *renamed),
+        "actuator_compensated_joints": (
+            *tree.actuator_compensated_joints,
+            *(prefix + name for name in other.actuator_compensated_joints),
+        ),
+        "keyframes": (),
+    }

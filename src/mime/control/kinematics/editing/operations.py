@@ -15,7 +15,7 @@ from mime.control.kinematics.editing.arrays import (
     placement,
     stacked,
 )
-from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.bodies import ROOT, RigidBody
 from mime.control.kinematics.editing.checks import (
     base_problems,
     frame_of,
@@ -24,8 +24,9 @@ from mime.control.kinematics.editing.checks import (
     pose_problems,
     refused,
 )
+from mime.control.kinematics.editing.compensation import of_two
 from mime.control.kinematics.editing.drives import of_both
-from mime.control.kinematics.editing.restructure import OF_JOINTS, ROOT, body_of, restructured
+from mime.control.kinematics.editing.restructure import OF_JOINTS, body_of, restructured
 from mime.core.parameters import known
 from mime.core.problem import Problem
 
@@ -65,8 +66,6 @@ def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
             if not lower <= float(position) <= upper:
                 message = f"must be from {lower:g} to {upper:g}, the joint's limits"
                 found.append(Problem((joint,), f"{message}; got {float(position):g}"))
-    if not found and tree.base == "fixed" and set(positions) >= set(tree.joint_names):
-        found = [Problem((), "no joint is left that moves", "Leave one of them free")]
     if found:
         raise refused(tree, found)
     held = {tree.joint_names.index(joint): number(x) for joint, x in positions.items()}
@@ -82,7 +81,10 @@ def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
 
 
 def subtree(tree: Any, root: str, tip: str | None) -> Any:
-    """The links from `root`, which stands still now, to `tip`, or all that hang on it."""
+    """The links from `root`, which stands still now, to `tip`, or all that hang on it.
+
+    Where no joint moves one of them they are one rigid body.
+    """
     base, offset = frame_of(tree, root, ("root",))
     if tip is None:
         moving = [i for i in range(tree.num_links) if i != base and base in _path(tree, i)]
@@ -93,9 +95,6 @@ def subtree(tree: Any, root: str, tip: str | None) -> Any:
             message = f"{tip!r} does not hang on {root!r}"
             raise refused(tree, [Problem(("tip",), message, "Choose a link that carries it")])
         moving = path[: path.index(base)][::-1]
-    if not moving:
-        message = f"no joint moves between {root!r} and {tip!r}" if tip else f"nothing on {root!r}"
-        raise refused(tree, [Problem(("tip",) if tip else ("root",), message)])
     part = restructured(tree, moving, {base: (ROOT, inverse(offset))}, root)
     return part if base == ROOT else dataclasses.replace(part, base="fixed")
 
@@ -156,6 +155,7 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
         ),
         report=(*tree.report, *other.report),
         **of_both(tree, other, prefix),
+        **of_two(tree, other, at, T),
     )
     return _with_body(joined, at, on_root)
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from mime.control.kinematics.editing.arrays import number, stacked
-from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.bodies import ROOT, RigidBody
+from mime.control.kinematics.editing.compensation import of_moving
 from mime.control.kinematics.editing.drives import of_coordinates
-
-ROOT = -1
 
 
 def body_of(tree: Any, link_idx: int) -> RigidBody:
@@ -78,6 +77,7 @@ def restructured(
         inertias=stacked([bodies[link].inertia for link in moving], tree.inertias),
         **{name: getattr(tree, name)[joints] for name in OF_JOINTS},
         **of_coordinates(tree, coordinates),
+        **of_moving(tree, moving, fixed),
         frame_offsets=stacked([offset for _, _, offset in frames]),
         root_body=root,
         joint_names=tuple(tree.joint_names[c] for c in coordinates),

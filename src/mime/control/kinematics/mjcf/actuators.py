@@ -17,6 +17,9 @@ def reason_against(compiled: Compiled, index: Any) -> str:
     at = int(index)
     if not _on_joint(compiled, at):
         return "acts on no joint: MIME drives joints"
+    joint, equalities = int(model.actuator_trnid[at, 0]), compiled.equalities
+    if joint in equalities.held or not equalities.of(joint)[1]:
+        return "acts on a joint that an equality holds"
     if np.any(model.actuator_dampingpoly[at]):
         return "has a damping that is not linear"
     if model.actuator_delay[at] or model.actuator_history[at].any():
@@ -88,18 +91,38 @@ def _read(compiled: Compiled, at: int) -> Actuator:
         gain, bias = np.array([K / R, 0.0, 0.0]), np.array([0.0, 0.0, -K * K / R])
     affine = model.actuator_gaintype[at] == compiled.mujoco.mjtGain.mjGAIN_AFFINE
     biased = model.actuator_biastype[at] != compiled.mujoco.mjtBias.mjBIAS_NONE
+    joint = int(model.actuator_trnid[at, 0])
+    master, m, o = compiled.equalities.of(joint)
+    gear = float(model.actuator_gear[at, 0])
+    force_range = _range(model.actuator_forcerange[at], model.actuator_forcelimited[at])
+    if master != joint:  # l = gear (m q + o): the shift goes into the constants
+        affine = affine or bool(gain[1:3].any())
+        gain = np.array([gain[0] + gain[1] * gear * o, *gain[1:]])
+        bias = np.array([bias[0] + bias[1] * gear * o, *bias[1:]])
+        force_range = _within_joint(compiled, joint, gear, force_range)
+        gear *= m
     clamped = model.actuator_ctrllimited[at] and not compiled.disabled("mjDSBL_CLAMPCTRL")
     return Actuator(
         compiled.actuator_names[at],
         tag if tag in _KINDS else "general",
-        compiled.joint_names[int(model.actuator_trnid[at, 0])],
-        float(model.actuator_gear[at, 0]),
+        compiled.joint_names[master],
+        gear,
         _three(gain) if affine else (float(gain[0]), 0.0, 0.0),
         _three(bias) if biased else (0.0, 0.0, 0.0),
         _range(model.actuator_ctrlrange[at], clamped),
-        _range(model.actuator_forcerange[at], model.actuator_forcelimited[at]),
+        force_range,
         motor,
     )
+
+
+def _within_joint(compiled: Compiled, joint: int, gear: float, force: Range) -> Range:
+    """The force of an actuator within what its joint bears, where it acts there alone."""
+    model = compiled.model
+    alone = len(drives_of_joints(compiled)[joint]) == 1
+    if not (model.jnt_actfrclimited[joint] and gear and alone):
+        return force
+    low, high = sorted(float(x) / gear for x in model.jnt_actfrcrange[joint])
+    return max(force[0], low), min(force[1], high)
 
 
 def _three(values: np.ndarray) -> Affine:

@@ -1,147 +1,139 @@
-"""What an MJCF has and a tree of hinges and sliders has not."""
+"""What an MJCF has and a tree of hinges and sliders has not, with the rule for each."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from mime.control.kinematics.mjcf.actuators import reason_against
 from mime.control.kinematics.mjcf.model import Compiled
-from mime.control.kinematics.report import Finding
+from mime.control.kinematics.report import Finding, Findings
+
+Judged = tuple[str, Finding]
+"""A rule of the table, and what falls under it."""
 
 
-class Checked(NamedTuple):
-    """What stands against simulating a model, and what can be left out of it."""
-
-    problems: list[Finding]
-    """Refused always: without them it would be another machine."""
-    leavable: list[Finding]
-    """Contacts, tendons, equalities and actuators of other kinds: left out, or mended as they say,
-    if that is wished."""
-
-
-def check(compiled: Compiled) -> Checked:
-    """All of both kinds, in the order of the file."""
-    problems = [*_base(compiled), *_joints(compiled), *_loops(compiled), *_passive(compiled)]
-    leavable = [*_contacts(compiled), *_equalities(compiled), *_tendons(compiled)]
-    leavable += [*_actuators(compiled)]
-
-    def order(finding: Finding) -> tuple[str, int]:
-        return finding.place, finding.line or 0
-
-    return Checked(sorted(problems, key=order), sorted(leavable, key=order))
+def check(compiled: Compiled, found: Findings, open_loops: bool) -> None:
+    """Add all that is worth a word to `found`; raise the error of what is refused."""
+    for judge in (_base, _joints, _passive, _actuators, _contacts):
+        for rule, finding in judge(compiled):
+            found.add(rule, finding)
+    for finding in _loops(compiled):
+        found.add("open loop" if open_loops else "loop", finding)
+    found.refuse(compiled.document.root.refusal)
 
 
-def _base(compiled: Compiled) -> Iterator[Finding]:
+def _base(compiled: Compiled) -> Iterator[Judged]:
     """A machine has one base, which is fixed or floats; the joint of one that floats is free."""
-    model, free = compiled.model, compiled.free_joints
+    model, free, selection = compiled.model, compiled.free_joints, compiled.selection
     if compiled.base == "floating" and not free:
         words = "has no free joint, so no base of it floats. Give its base a <freejoint/>"
-        yield compiled.document.root.finding(words)
+        yield "structure", compiled.document.root.finding(words)
     for j in free if len(free) > 1 else []:
-        words = f"is free: one of {len(free)} bodies that fly freely; MIME simulates one machine"
-        yield compiled.element("joints", j).finding(words)
+        words = f"is free: one of {len(free)} bodies that fly freely"
+        yield "several bodies", compiled.element("joints", j).finding(words)
     if len(free) != 1 or compiled.base == "fixed":
         return
     element, dofs = compiled.element("joints", free[0]), int(model.jnt_dofadr[free[0]])
     for name in ("damping", "frictionloss", "armature"):
         if np.any(getattr(model, f"dof_{name}")[dofs : dofs + 6]):
-            words = f"is free and has {name}, as if the world held the base"
-            yield element.finding(f"{words}. Set it to 0, or take a <freejoint/>")
+            yield "base passive", element.finding(f"is free and has {name}")
     if model.jnt_stiffness[free[0]]:
-        yield element.finding("is free and has a spring, as if the world held the base")
+        yield "base passive", element.finding("is free and has a spring")
     for j in range(model.njnt):
-        if int(model.jnt_bodyid[j]) not in compiled.bodies:
-            words = "moves beside the body that flies freely; MIME simulates one machine"
-            yield compiled.element("joints", j).finding(words)
+        if selection.moves(j) and int(model.jnt_bodyid[j]) not in compiled.bodies:
+            words = "moves beside the body that flies freely"
+            yield "several bodies", compiled.element("joints", j).finding(words)
 
 
-def _joints(compiled: Compiled) -> Iterator[Finding]:
-    model, kinds = compiled.model, compiled.mujoco.mjtJoint
+def _joints(compiled: Compiled) -> Iterator[Judged]:
+    model, kinds, selection = compiled.model, compiled.mujoco.mjtJoint, compiled.selection
     for j in range(model.njnt):
         element = compiled.element("joints", j)
+        if not selection.moves(j):
+            continue
         if model.jnt_type[j] == kinds.mjJNT_BALL:
-            yield element.finding("is a ball joint: MIME simulates hinges and sliders")
+            yield "ball", element.finding("is a ball joint: MIME simulates hinges and sliders")
+        if model.jnt_type[j] == kinds.mjJNT_FREE:
+            continue
         if np.any(model.jnt_stiffnesspoly[j]):
-            yield element.finding("has a stiffness that is not linear")
+            yield "nonlinear", element.finding("has a stiffness that is not linear")
         if model.jnt_springyield[j]:
-            yield element.finding("has a spring that yields (springyield)")
+            yield "nonlinear", element.finding("has a spring that yields (springyield)")
         if model.jnt_stiffness[j] < 0.0:
-            yield element.finding(f"has stiffness {model.jnt_stiffness[j]:g}; expected 0 or more")
-    for dof in range(model.nv):
-        element = compiled.element("joints", model.dof_jntid[dof])
+            words = f"has stiffness {model.jnt_stiffness[j]:g}; expected 0 or more"
+            yield "negative", element.finding(words)
+        dof = int(model.jnt_dofadr[j])
         if np.any(model.dof_dampingpoly[dof]):
-            yield element.finding("has a damping that is not linear")
+            yield "nonlinear", element.finding("has a damping that is not linear")
         for name in ("damping", "frictionloss", "armature"):
             value = getattr(model, f"dof_{name}")[dof]
             if value < 0.0:
-                yield element.finding(f"has {name} {value:g}; expected 0 or more")
+                yield "negative", element.finding(f"has {name} {value:g}; expected 0 or more")
+        off = compiled.disabled("mjDSBL_CONSTRAINT") or compiled.disabled("mjDSBL_FRICTIONLOSS")
+        if model.dof_frictionloss[dof] > 0.0 and not off:
+            words = f"has frictionloss {model.dof_frictionloss[dof]:g}"
+            yield "friction", element.finding(words)
 
 
-def _passive(compiled: Compiled) -> Iterator[Finding]:
+def _passive(compiled: Compiled) -> Iterator[Judged]:
     model = compiled.model
-    for b in np.flatnonzero(model.body_gravcomp):
-        yield compiled.element("bodies", b).finding(
-            f"is relieved of gravity (gravcomp {model.body_gravcomp[b]:g}), which nothing does here"
-        )
     if model.opt.density or model.opt.viscosity:
         options = compiled.document.root.findall("option")
         said = [o for o in options if "density" in o.attrib or "viscosity" in o.attrib]
         words = f"is a fluid of density {model.opt.density:g}, viscosity {model.opt.viscosity:g}"
-        yield (said or [compiled.document.root])[-1].finding(f"{words}: MIME knows no fluids")
+        yield "fluid", (said or [compiled.document.root])[-1].finding(words)
+    for t in range(model.ntendon):
+        if not compiled.selection.pulls(t):
+            continue
+        yield "tendon", compiled.element("tendons", t).finding("is a tendon")
 
 
 def _loops(compiled: Compiled) -> Iterator[Finding]:
-    for e, kind in _active_equalities(compiled):
-        if kind in ("connect", "weld"):
-            words = "closes a loop: MIME simulates trees"
-            yield compiled.element("equalities", e).finding(words)
-
-
-def _equalities(compiled: Compiled) -> Iterator[Finding]:
-    for e, kind in _active_equalities(compiled):
-        if kind not in ("connect", "weld"):
-            yield compiled.element("equalities", e).finding("is an equality of joints or tendons")
-
-
-def _active_equalities(compiled: Compiled) -> Iterator[tuple[int, str]]:
-    model, kinds = compiled.model, compiled.mujoco.mjtEq
+    """`connect` and `weld` between wanted bodies that move against each other."""
+    model, kinds, selection = compiled.model, compiled.mujoco.mjtEq, compiled.selection
     off = compiled.disabled("mjDSBL_CONSTRAINT") or compiled.disabled("mjDSBL_EQUALITY")
-    names = {int(kinds.mjEQ_CONNECT): "connect", int(kinds.mjEQ_WELD): "weld"}
+    loops = (int(kinds.mjEQ_CONNECT), int(kinds.mjEQ_WELD))
     for e in range(0 if off else model.neq):
-        if model.eq_active0[e]:
-            yield e, names.get(int(model.eq_type[e]), "other")
+        if int(model.eq_type[e]) not in loops or not model.eq_active0[e]:
+            continue
+        bodies = [_body(compiled, e, int(i[e])) for i in (model.eq_obj1id, model.eq_obj2id)]
+        wanted = all(body in selection.bodies for body in bodies)
+        if wanted and len({selection.carrier(body) for body in bodies}) == 2:
+            yield compiled.element("equalities", e).finding("closes a loop")
 
 
-def _tendons(compiled: Compiled) -> Iterator[Finding]:
-    for t in range(compiled.model.ntendon):
-        yield compiled.element("tendons", t).finding("is a tendon")
+def _body(compiled: Compiled, equality: int, index: int) -> int:
+    """The body that an equality names, by itself or by a site on it."""
+    sites = int(compiled.model.eq_objtype[equality]) == int(compiled.mujoco.mjtObj.mjOBJ_SITE)
+    return int(compiled.model.site_bodyid[index]) if sites else index
 
 
-def _actuators(compiled: Compiled) -> Iterator[Finding]:
+def _actuators(compiled: Compiled) -> Iterator[Judged]:
     model = compiled.model
     for j in range(model.njnt):
         low, high = model.jnt_actfrcrange[j]
-        if model.jnt_actfrclimited[j] and low != -high:
+        if model.jnt_actfrclimited[j] and low != -high and compiled.selection.moves(j):
             words = f"bears {low:g} to {high:g} of its actuators, which is not as much both ways"
-            yield compiled.element("joints", j).finding(words, "the larger is its effort limit")
+            yield "one-sided", compiled.element("joints", j).finding(words)
+    if model.ngravcomp and (not model.nu or compiled.disabled("mjDSBL_ACTUATION")):
+        for j in np.flatnonzero(model.jnt_actgravcomp):
+            words = "leaves its weight to actuators (actuatorgravcomp), and the file has none"
+            yield "borne", compiled.element("joints", j).finding(words)
     for a in range(model.nactuator):
-        why = reason_against(compiled, a)
-        if why:
-            yield compiled.element("actuators", a).finding(why)
+        if compiled.selection.drives(a) and (why := reason_against(compiled, a)):
+            yield "actuator", compiled.element("actuators", a).finding(why)
 
 
-def _contacts(compiled: Compiled) -> Iterator[Finding]:
+def _contacts(compiled: Compiled) -> Iterator[Judged]:
     """One line for all geoms that can touch, at the first of them; each <pair> has its own."""
     model = compiled.model
     if compiled.disabled("mjDSBL_CONSTRAINT") or compiled.disabled("mjDSBL_CONTACT"):
         return
     for p in range(model.npair):
-        yield compiled.element("pairs", p).finding("is a contact")
-    touching = _touching_geoms(compiled)
-    if touching:
+        yield "contact", compiled.element("pairs", p).finding("is a contact")
+    if touching := _touching_geoms(compiled):
         words = f"can touch another: {len(touching)} geoms in all have contacts"
-        yield compiled.element("geoms", touching[0]).finding(words)
+        yield "contact", compiled.element("geoms", touching[0]).finding(words)
 
 
 def _touching_geoms(compiled: Compiled) -> list[int]:

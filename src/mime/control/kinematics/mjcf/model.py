@@ -2,14 +2,19 @@
 
 import re
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mime._text import shortened
-from mime.control.kinematics.mjcf.xml import Document, MjcfError
+from mime.control.kinematics.mjcf.equalities import Equalities, read_equalities
+from mime.control.kinematics.mjcf.selection import Selection
+from mime.control.kinematics.mjcf.xml import Document, MjcfError, box_mesh
+from mime.control.kinematics.part import Part
+from mime.control.kinematics.report import Finding
 from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 
@@ -33,16 +38,34 @@ class Compiled:
     model: Any
     base: str | None = None
     """"fixed" or "floating" if the user says so; None: a free joint says that it floats."""
+    subtree: Part = None
+    lock: Mapping[str, Any] | None = None
+    equalities: Equalities = field(default_factory=Equalities)
 
     def disabled(self, flag: str) -> bool:
         """True where <option><flag> switches this part of the physics off."""
         return bool(self.model.opt.disableflags & getattr(self.mujoco.mjtDisableBit, flag))
 
     @cached_property
+    def selection(self) -> Selection:
+        """Which bodies are wanted, and which joints move."""
+        return Selection(self, self.subtree, self.lock)
+
+    @property
     def free_joints(self) -> list[int]:
-        """The joints of bodies that fly freely."""
-        kind = self.mujoco.mjtJoint.mjJNT_FREE
-        return [j for j in range(self.model.njnt) if self.model.jnt_type[j] == kind]
+        """The joints of wanted bodies that fly freely."""
+        return self.selection.free_joints
+
+    def simulated_joints(self, body: int) -> list[int]:
+        """The hinges and sliders of a body, inwards first.
+
+        One that is locked is among them: `KinematicTree.lock` holds it. A ball or a free joint that
+        does not move is not.
+        """
+        kinds, first = self.mujoco.mjtJoint, int(self.model.body_jntadr[body])
+        hinges = (int(kinds.mjJNT_HINGE), int(kinds.mjJNT_SLIDE))
+        joints = range(first, first + int(self.model.body_jntnum[body]))
+        return [j for j in joints if int(self.model.jnt_type[j]) in hinges]
 
     @property
     def root_body(self) -> int:
@@ -120,30 +143,80 @@ class Compiled:
         return names
 
 
-def compile_document(document: Document, base: str | None = None) -> Compiled:
-    """What MuJoCo simulates, every body kept; its refusals with file and line of ours."""
+def compile_document(
+    document: Document,
+    base: str | None = None,
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+) -> Compiled:
+    """What MuJoCo simulates, every body kept; its refusals with file and line of ours.
+
+    A mesh that MuJoCo does not read gets a stand-in.
+    """
     mujoco = import_mujoco(document.path)
-    try:
-        spec = mujoco.MjSpec.from_string(document.text, assets=document.assets)
-        spec.compiler.fusestatic = False
-        spec.compiler.discardvisual = False
-        spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            model = spec.compile()
-    except (ValueError, TypeError, RuntimeError, mujoco.FatalError) as error:
-        words = " ".join(str(error).split())
-        element = document.element(_line(words))
-        reason = shortened(re.sub(r"[,(]? *line \d+\)?", "", words), 300)
-        raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
+    while True:
+        try:
+            spec, model, said = _made(mujoco, document, document.assets)
+            break
+        except (ValueError, TypeError, RuntimeError, mujoco.FatalError) as error:
+            words = " ".join(str(error).split())
+            element = document.element(_line(words))
+            reason = shortened(re.sub(r"[,(]? *line \d+\)?", "", words), 300)
+            path = document.mesh_paths.get(element.get("name", ""))
+            if element.tag != "mesh" or element in document.stand_ins or path is None:
+                raise element.error(f"MuJoCo does not read {element.label}: {reason}") from error
+            document.stand_in(element, path, f"MuJoCo does not read it: {reason}")
+            document.write()
     for warning in said:
         words = shortened(" ".join(str(warning.message).split()), 300)
-        document.found.left_out.append(
-            document.root.finding(f"brings a warning of MuJoCo's: {words}")
-        )
-    compiled = Compiled(document, mujoco, spec, model, base)
+        finding = document.root.finding(f"brings a warning of MuJoCo's: {words}")
+        document.found.add("warning", finding)
+    compiled = Compiled(document, mujoco, spec, model, base, subtree, lock)
+    for finding in _masses_of_stand_ins(compiled) if document.stand_ins else ():
+        document.found.add("mesh mass", finding)
+    document.found.refuse(MjcfError)
     _check_numbers(compiled)
+    compiled.equalities = read_equalities(compiled, document.found)
     return compiled
+
+
+def _made(
+    mujoco: Any, document: Document, assets: dict[str, bytes]
+) -> tuple[Any, Any, list[warnings.WarningMessage]]:
+    """MuJoCo's specification and model of the text, and what it warned of."""
+    spec = mujoco.MjSpec.from_string(document.text, assets=assets)
+    spec.compiler.fusestatic = False
+    spec.compiler.discardvisual = False
+    spec.compiler.LRopt.mode = mujoco.mjtLRMode.mjLRMODE_NONE
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = spec.compile()
+    return spec, model, said
+
+
+_OTHER_BOX = (0.02, 0.025, 0.09), 0.1
+"""Half lengths and centre of a second stand-in, which has no measure of the first."""
+_MASS = ("body_mass", "body_ipos", "body_iquat", "body_inertia")
+
+
+def _masses_of_stand_ins(compiled: Compiled) -> Iterator[Finding]:
+    """The bodies whose mass is another with another stand-in: the file does not say it itself."""
+    document, model = compiled.document, compiled.model
+    boxes = {mesh.get("file", ""): box_mesh(*_OTHER_BOX) for mesh in document.stand_ins}
+    _, other, _ = _made(compiled.mujoco, document, document.assets | boxes)
+    changed = np.zeros(model.nbody, bool)
+    for name in _MASS:
+        one, two = (np.asarray(getattr(m, name)).reshape(m.nbody, -1) for m in (model, other))
+        changed |= np.any(one != two, axis=1)
+    reasons = {mesh.get("name", ""): reason for mesh, reason in document.stand_ins.items()}
+    for body in compiled.spec.bodies:
+        if changed[body.id]:
+            used = [geom for geom in body.geoms if geom.meshname in reasons]
+            heavy = [geom.meshname for geom in used if geom.mass != 0 and geom.density != 0]
+            name = [*heavy, *reasons][0]  # of settotalmass, that of any mesh
+            words = f"takes its mass from mesh {name!r}: {reasons[name]}. Add the mesh"
+            element = compiled.element("bodies", body.id)
+            yield element.finding(f"{words}, or an <inertial> to the body")
 
 
 def _line(words: str) -> int:
@@ -155,7 +228,7 @@ def _check_numbers(compiled: Compiled) -> None:
     """Numbers that computing in the compiler has made too large."""
     model = compiled.model
     arrays = {
-        "bodies": "body_pos body_quat body_ipos body_iquat body_mass body_inertia",
+        "bodies": "body_pos body_quat body_ipos body_iquat body_mass body_inertia body_gravcomp",
         "joints": "jnt_pos jnt_axis jnt_range jnt_stiffness",
         "sites": "site_pos site_quat",
         "actuators": "actuator_gear actuator_gainprm actuator_biasprm actuator_dynprm",

@@ -13,6 +13,7 @@ import numpy as np
 
 from mime.control.kinematics.actuator import Keyframe
 from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.compensation import compensated_of
 from mime.control.kinematics.editing.restructure import body_of
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.mjcf.write_drives import (
@@ -30,12 +31,15 @@ from mime.control.kinematics.writing import (
     header,
     independent,
     inverse,
+    numbers,
     other_frames,
     own_offset,
 )
 
 TINY = 1e-14
 """kg and kg·m²: ten times what MuJoCo asks of a body that moves."""
+ROUNDING = 1e-12
+"""Part of a moment by which centres that are one may differ: sums of bodies are rounded."""
 STANDARD_GRAVITY = (0.0, 0.0, -9.80665)
 
 
@@ -78,10 +82,12 @@ def mjcf_text(
     wrapped = floats or tree.root_link_name != "world" or not np.array_equal(base, np.eye(4))
     if wrapped:
         root = "base" if tree.root_link_name == "world" else tree.root_link_name
-        xml.open("body", name=root, **_pose(base))
+        share = _gravcomp(tree, -1) if floats else None
+        xml.open("body", name=root, **_pose(base), gravcomp=share)
     if floats:
         _inertial(xml, body_of(tree, -1), np.eye(4))
         xml.tag("freejoint", name=f"{root}/free")
+        _bearer(xml, tree, -1, np.eye(4))
     _sites(xml, other_frames(tree, -1), np.eye(4))
     _geoms(xml, tree, -1, np.eye(4))
     _children(xml, tree, bodies, -1, comments)
@@ -118,7 +124,7 @@ def _massless(tree: Any, i: int) -> bool:
 def _passes_on(tree: Any, i: int, children: Mapping[int, list[int]]) -> bool:
     shown = any(visual.frame_name == tree.link_names[i] for visual in tree.visuals)
     alone = len(children.get(i, [])) == 1 and not other_frames(tree, i) and not shown
-    return alone and _massless(tree, i)
+    return alone and _massless(tree, i) and not np.any(compensated_of(tree, i).moment)
 
 
 def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
@@ -137,6 +143,7 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
                     f"link {name!r} has moments of inertia that no body has: the largest is "
                     "written as the sum of the others"
                 )
+    yield from _unsaid_compensation(tree)
     for i in range(tree.num_links):
         if not independent(tree, i):
             yield _of_mimic(tree, i)
@@ -145,6 +152,19 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
     for visual in tree.visuals:
         if visual.shape == "mesh":
             yield f"the mesh {visual.mesh_path!r} of link {visual.frame_name!r}"
+
+
+def _unsaid_compensation(tree: Any) -> Iterator[str]:
+    for i in (*range(tree.num_links), *([-1] if tree.base == "floating" else [])):
+        part = compensated_of(tree, i)
+        name = tree.root_link_name if i < 0 else tree.link_names[i]
+        mass = float(part.mass)
+        if mass == 0.0 and np.any(part.moment):
+            moment = numbers(part.moment)
+            yield f"link {name!r} is relieved of a moment of {moment} kg·m without a weight"
+        elif mass and _gravcomp(tree, i) is None:
+            words = f"link {name!r} is relieved of the weight of {mass!r} kg beside its centre"
+            yield f"{words}: a body of {TINY:g} kg with that gravcomp says it"
 
 
 def _of_mimic(tree: Any, i: int) -> str:
@@ -181,7 +201,7 @@ def _open_body(xml: Xml, tree: Any, parent: int, body: Body, comments: Comments)
         T = T @ np.asarray(tree.joint_frames[link], float)
     T = T @ own
     xml.comment(*comments.of("link", tree.link_names[i]))
-    xml.open("body", name=tree.link_names[i], **_pose(T))
+    xml.open("body", name=tree.link_names[i], **_pose(T), gravcomp=_gravcomp(tree, i))
     _inertial(xml, body_of(tree, i), own)
     for at, link in enumerate(links):
         beyond = np.eye(4)
@@ -192,6 +212,30 @@ def _open_body(xml: Xml, tree: Any, parent: int, body: Body, comments: Comments)
         _joint(xml, tree, link, inverse(beyond @ own))
     _sites(xml, other_frames(tree, i), own)
     _geoms(xml, tree, i, own)
+    _bearer(xml, tree, i, own)
+
+
+def _gravcomp(tree: Any, i: int) -> float | None:
+    """c where the compensated part of a link is c times its mass, at its centre; else None."""
+    part, body = compensated_of(tree, i), body_of(tree, i)
+    mass, moment = float(part.mass), np.asarray(part.moment, float)
+    off = np.abs(moment - mass * np.asarray(body.com, float))
+    if mass == 0.0 or float(body.mass) == 0.0 or np.any(off > ROUNDING * np.abs(moment).max()):
+        return None
+    return mass / float(body.mass)
+
+
+def _bearer(xml: Xml, tree: Any, i: int, own: np.ndarray) -> None:
+    """A tiny body where a link is relieved of another weight than a part of its own."""
+    part = compensated_of(tree, i)
+    if float(part.mass) == 0.0 or _gravcomp(tree, i) is not None:
+        return
+    back, share = inverse(own), float(part.mass) / TINY
+    centre = back[:3, :3] @ np.asarray(part.moment, float) / float(part.mass) + back[:3, 3]
+    name = tree.root_link_name if i < 0 else tree.link_names[i]
+    xml.open("body", name=f"{name}/relieved", pos=centre, gravcomp=share)
+    xml.tag("inertial", mass=TINY, pos=np.zeros(3), diaginertia=np.full(3, TINY))
+    xml.close()
 
 
 def _inertial(xml: Xml, body: RigidBody, own: np.ndarray) -> None:
@@ -251,6 +295,8 @@ def _joint(xml: Xml, tree: Any, link: int, link_in_body: np.ndarray) -> None:
         effort = float(tree.effort_limits[c])
         if math.isfinite(effort):
             attributes["actuatorfrcrange"] = (-effort, effort)
+        if tree.joint_names[c] in tree.actuator_compensated_joints:
+            attributes["actuatorgravcomp"] = "true"
     at = link_in_body[:3, 3]
     xml.tag(
         "joint",

@@ -1,19 +1,24 @@
 """Reads MJCF with all its includes and meshes, each from a folder that may be read, into one text.
 
-MuJoCo is handed that text and the meshes as bytes, and finds no name of a file in it.
+MuJoCo is handed that text and the meshes as bytes, and finds no name of a file in it. In the place
+of a mesh that cannot be had it gets a small box, the stand-in.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from xml.sax.saxutils import quoteattr
 
-from mime._files import is_file
-from mime._text import brief, quoted
-from mime.control.kinematics.report import Finding, Findings, RobotFileError, refused
-from mime.control.kinematics.urdf.xml import MOST_BYTES, Element, read_xml
+from mime._files import MOST_MESH_BYTES, read_plain
+from mime._text import brief
+from mime.control.kinematics.packages import NO_MESH, NotFoundError, Packages, as_written
+from mime.control.kinematics.report import Finding, Findings, RobotFileError
+from mime.control.kinematics.urdf.xml import Element, read_xml
 
+INCLUDES = (".xml", ".mjcf")
+"""Suffixes of files that an <include> may name."""
+READ_BY_MUJOCO = (".stl", ".obj", ".msh")
 MOST_INCLUDES, MOST_DEPTH, MOST_COPIES = 1_000, 200, 10_000
 
 
@@ -35,12 +40,14 @@ class Document:
 
     path: Path
     root: Element
-    folders: list[Path]
+    packages: Packages
     found: Findings = field(default_factory=Findings)
-    """What was taken out, since it has no part in the mechanics; what was mended in the text."""
+    """What was taken out of the text, since it has no part in the mechanics."""
     assets: dict[str, bytes] = field(default_factory=dict)
     mesh_paths: dict[str, str] = field(default_factory=dict)
-    """Where the mesh of each name was read."""
+    """Where the mesh of each name was read; the name as written where there is a stand-in."""
+    stand_ins: dict[Element, str] = field(default_factory=dict)
+    """The <mesh>es that could not be had, each with the reason."""
     text: str = ""
     origins: list[Element] = field(default_factory=list)
 
@@ -48,22 +55,56 @@ class Document:
         """The element that stands on a line of the text."""
         return self.origins[min(max(line, 1), len(self.origins)) - 1]
 
+    def add_mesh(self, mesh: Element, suffix: str, content: bytes, path: str) -> None:
+        """Gives MuJoCo what a mesh is, by a name of ours; `path` is where it was read."""
+        ours = f"mime_{len(self.assets)}{suffix}"
+        self.assets[ours] = content
+        mesh.set("file", ours)
+        self.mesh_paths[mesh.get("name", "")] = path
 
-def read_document(path: Path, search_path: Sequence[Path]) -> Document:
+    def stand_in(self, mesh: Element, name: str, reason: str) -> None:
+        """Gives MuJoCo a small box for a mesh; `name` is that in the file."""
+        self.stand_ins[mesh] = reason
+        self.add_mesh(mesh, ".obj", box_mesh(STAND_IN_M), as_written(name))
+        mesh.attrib.pop("content_type", None)
+        words = f"{NO_MESH} {brief(name, 300)}: {reason}"
+        self.found.add("mesh", Finding(str(mesh.path), mesh.line, words))
+
+    def write(self) -> None:
+        """Makes the text of the elements as they are now."""
+        self.origins.clear()
+        self.text = "\n".join(_lines(self.root, self.origins))
+
+
+STAND_IN_M = (0.01, 0.015, 0.04)
+"""Half lengths of a stand-in: long, so that MuJoCo can fit a capsule to it."""
+
+
+def box_mesh(half: tuple[float, float, float], centre: float = 0.0) -> bytes:
+    """A box as the text of an OBJ file, its centre at x = y = z."""
+    x, y, z = half
+    corners = [(a, b, c) for a in (-x, x) for b in (-y, y) for c in (-z, z)]
+    faces = "124 143 578 586 156 162 348 387 137 175 268 284".replace(" ", "\n")
+    lines = [" ".join(["v", *(repr(centre + value) for value in corner)]) for corner in corners]
+    lines += [f"f {' '.join(face)}" for face in faces.split()]
+    return "\n".join(lines).encode()
+
+
+def read_document(path: Path, packages: Packages, found: Findings) -> Document:
     """The file with its includes and meshes; a `MjcfError` where one may not or cannot be read."""
-    found = Findings()
     root = read_xml(path, found, MjcfElement)
     if root.tag != "mujoco":
         raise root.error(f"the root element is <{root.tag}>; expected <mujoco>. Convert it.")
-    document = Document(path, root, [path.parent, *search_path], found)
+    document = Document(path, root, packages, found)
     _include(document, root)
     _check_depth(root)
-    problems = [*_screened(document, root, "mujoco"), *_bad_numbers(root)]
-    if problems:
-        raise refused(MjcfError, problems)
+    for rule, problem in _screened(document, root, "mujoco"):
+        found.add(rule, problem)
+    for problem in _bad_numbers(root):
+        found.add("malformed", problem)
+    found.refuse(MjcfError)
     _read_meshes(document)
-    lines = list(_lines(root, document.origins))
-    document.text = "\n".join(lines)
+    document.write()
     return document
 
 
@@ -82,44 +123,23 @@ def _include(document: Document, root: Element) -> None:
                 continue
             if len(part):
                 raise part.error(f"<include> has a <{part[0].tag}> in it; expected nothing.")
-            file = _found(document, part, part.get("file", ""), [part.path.parent])
-            if file.resolve() in seen or len(seen) > MOST_INCLUDES:
+            try:
+                name = part.get("file", "")
+                file = document.packages.file(name, INCLUDES, part.path.parent)
+            except NotFoundError as error:
+                raise part.error(f"{error}. Correct its file.") from error
+            if file in seen or len(seen) > MOST_INCLUDES:
                 raise part.error(
                     f"{brief(part.get('file'), 80)} is included a second time, or after "
                     f"{MOST_INCLUDES} others; MuJoCo takes a file once. Delete the <include>."
                 )
-            seen.add(file.resolve())
+            seen.add(file)
             inner = read_xml(file, document.found, MjcfElement)
             if inner.tag not in ("mujoco", "mujocoinclude"):
                 raise inner.error(f"the root element is <{inner.tag}>; expected <mujocoinclude>.")
             todo += list(inner)[::-1]
         element[:] = parts
         waiting += parts
-
-
-def _found(document: Document, element: Element, name: str, others: Sequence[Path]) -> Path:
-    """The file of a name, relative to the model or else to `others`, in a folder that is allowed.
-
-    A link is followed first: what counts is where the file lies.
-    """
-    allowed = [folder.resolve() for folder in document.folders]
-    if not name:
-        raise element.error(f'{element.label} has no file. Add file="...".')
-    looked = [folder / name for folder in [*document.folders, *others]]
-    for file in looked:
-        try:
-            real = file.resolve()
-        except (OSError, RuntimeError, ValueError):  # a loop of links, or a name that none can have
-            continue
-        if not any(real.is_relative_to(folder) for folder in allowed):
-            raise element.error(
-                f"{brief(name, 80)} lies outside of {quoted(map(str, allowed))}, and MIME reads "
-                "nothing there. Move it, or give its folder as search_path."
-            )
-        if is_file(real):
-            return real
-    where = quoted(str(file.parent) for file in looked)
-    raise element.error(f"no file {brief(name, 80)} in {where}. Check the name.")
 
 
 def _check_depth(root: Element) -> None:
@@ -162,49 +182,53 @@ UNSEEN: dict[str, set[str]] = {
     "default": {"texture", "camera", "light"},
     "asset": {"texture", "skin"},
     "material": {"layer"},
-    **{where: {"camera", "light"} for where in ("worldbody", "body", "frame", "replicate")},
 }
 """What has no part in the mechanics: pictures, sizes of buffers, notes."""
-NOTED = {"mujoco": {"sensor"}, "asset": {"hfield"}}
+NOTED = {
+    "mujoco": {"sensor"},
+    "asset": {"hfield"},
+    **{where: {"camera", "light"} for where in ("worldbody", "body", "frame", "replicate")},
+}
 """What has none either, and is worth a line in the report."""
 NOT_SIMULATED = {
-    "composite": "is soft or made of parts",
-    "flexcomp": "is soft",
-    "flex": "is soft",
-    "deformable": "is soft",
-    "flexstrain": "is soft",
-    "extension": "loads code",
-    "plugin": "loads code",
-    "attach": "takes in another model",
-    "model": "takes in another model",
+    "composite": ("soft", "is soft or made of parts"),
+    "flexcomp": ("soft", "is soft"),
+    "flex": ("soft", "is soft"),
+    "deformable": ("soft", "is soft"),
+    "flexstrain": ("soft", "is soft"),
+    "extension": ("code", "loads code"),
+    "plugin": ("code", "loads code"),
+    "attach": ("soft", "takes in another model"),
+    "model": ("soft", "takes in another model"),
 }
+"""Rule and words of what makes another machine."""
 
 
-def _screened(document: Document, element: Element, where: str) -> Iterator[Finding]:
-    """Takes out what MuJoCo needs not know; yields what cannot be simulated."""
+def _screened(document: Document, element: Element, where: str) -> Iterator[tuple[str, Finding]]:
+    """Take out what MuJoCo needs not know; yield what cannot be simulated, with its rule."""
     kept = []
     for part in element:
         tag = part.tag
         if tag in KEPT.get(where, ()):
             if tag == "geom" and part.get("hfield") is not None:
-                document.found.left_out.append(part.finding("is a height field: not drawn"))
+                document.found.add("sensor", part.finding("is a height field: not drawn"))
                 continue
             kept.append(part)
             yield from _screened(document, part, tag)
         elif tag not in NOT_SIMULATED and (stray := _stray(part)) is not None:
-            yield stray.finding(f"does not belong inside <{tag}>")
+            yield "malformed", stray.finding(f"does not belong inside <{tag}>")
         elif tag in NOTED.get(where, ()):
             for inner in part if len(part) else [part]:
-                document.found.left_out.append(inner.finding("is not simulated"))
+                document.found.add("sensor", inner.finding("is not simulated"))
         elif tag not in UNSEEN.get(where, ()):
-            why = NOT_SIMULATED.get(tag, f"is not known inside <{where}>")
-            yield part.finding(f"{why}: MIME does not simulate it")
+            rule, why = NOT_SIMULATED.get(tag, ("malformed", f"is not known inside <{where}>"))
+            yield rule, part.finding(f"{why}: MIME does not simulate it")
     element[:] = kept
     if where == "material":
         element.attrib.pop("texture", None)
     files = [name for name in element.attrib if "file" in name]
     if files and where != "mesh":
-        yield element.finding(f"names a file by {files[0]}=, which MIME does not read")
+        yield "malformed", element.finding(f"names a file by {files[0]}=, which MIME does not read")
 
 
 def _stray(part: Element) -> Element | None:
@@ -250,7 +274,7 @@ def _bad_numbers(root: Element) -> Iterator[Finding]:
 
 
 def _read_meshes(document: Document) -> None:
-    """Reads each mesh, and gives MuJoCo a name of ours for it."""
+    """Reads each mesh, and gives MuJoCo a name of ours for it, or a stand-in for it."""
     settings: dict[str, str] = {}
     for compiler in document.root.findall("compiler"):
         settings |= compiler.attrib
@@ -265,17 +289,36 @@ def _read_meshes(document: Document) -> None:
         pure = PurePosixPath(name.replace("\\", "/"))
         if settings.get("strippath") == "true":
             pure = PurePosixPath(pure.name)
-        file = _found(document, mesh, str(PurePosixPath(folder) / pure), [])
-        with file.open("rb") as stream:
-            content = stream.read(MOST_BYTES + 1)
-        total += len(content)
-        if total > 8 * MOST_BYTES or len(content) > MOST_BYTES:
-            raise mesh.error(f"{brief(name, 80)} is too large: {MOST_BYTES} bytes are read of one.")
-        ours = f"mime_{len(document.assets)}{file.suffix.lower()}"
-        document.assets[ours] = content
+        plain = "://" not in name and "$(" not in name
+        whole = str(PurePosixPath(folder) / pure) if plain else name
         mesh.set("name", mesh.get("name", pure.stem))
-        mesh.set("file", ours)
-        document.mesh_paths[mesh.get("name", "")] = str(file)
+        try:
+            file, content = _read_mesh(document, whole, 8 * MOST_MESH_BYTES - total)
+        except NotFoundError as error:
+            document.stand_in(mesh, whole, str(error))
+            continue
+        total += len(content)
+        document.add_mesh(mesh, file.suffix.lower(), content, str(file))
+
+
+def _read_mesh(document: Document, name: str, most: int) -> tuple[Path, bytes]:
+    """Where a mesh is, and what MuJoCo is given of it; a `NotFoundError` says why not.
+
+    `most`: how many bytes may be read after those of the meshes before.
+    """
+    most = min(most, MOST_MESH_BYTES)
+    file = document.packages.file(name)
+    if file.suffix.lower() not in READ_BY_MUJOCO:
+        raise NotFoundError(f"MuJoCo reads {', '.join(READ_BY_MUJOCO)}")
+    try:
+        content = read_plain(file, most + 1)
+    except OSError as error:
+        raise NotFoundError(f"it cannot be read ({error.strerror})") from error
+    if len(content) > most:
+        raise NotFoundError(f"it is longer than {most} bytes")
+    if content.startswith(b"version https://git-lfs"):
+        raise NotFoundError("it is a pointer of Git LFS. Run `git lfs pull`")
+    return file, content
 
 
 def _lines(element: Element, origins: list[Element]) -> Iterator[str]:

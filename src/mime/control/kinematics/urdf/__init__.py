@@ -1,9 +1,12 @@
 """URDF: the file format of robots, read into a `KinematicTree`."""
 
+import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from mime.control.kinematics.packages import Packages
+from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf.elements import (
@@ -25,37 +28,46 @@ def parse_urdf(
     path: str | os.PathLike,
     *,
     base: str | None = None,
-    on_problem: str = "refuse",
+    on_problem: str = "warn",
     search_path: Sequence[str | os.PathLike] = (),
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+    open_loops: bool = False,
 ) -> KinematicTree:
     """URDF file -> `KinematicTree`.
 
-    Fixed joints are merged; every link stays addressable by `tree.frame(name)`. What is not
-    simulated is listed in `tree.report`; what cannot be is refused with a `UrdfError`.
+    Fixed joints are merged; every link stays addressable by `tree.frame(name)`. Masses and inertias
+    are those of the file, to the bit. `tree.report` lists what is not simulated as it is written.
 
-    `on_problem="refuse"`: a file with a mistake is refused, with all that can be mended at once.
-    `"report"`: an inertia that no body has becomes the nearest physical one, ends of a limit that
-    are swapped are put right, ... (docs/robot_files.md has them all), and `tree.report` lists each
-    with file and line. What has no safe mending stays refused.
+    Args:
+        path: the file.
+        base: "fixed" or "floating": the root flies freely. None is "fixed", unless the root
+            carries the robot by a `floating` joint.
+        on_problem: "warn" reads what changes the motion with one warning, "refuse" raises its
+            error, "mend" mends inertias, joints without inertia and limits as well
+            (docs/robot_files.md has the table).
+        search_path: where to look for the packages of `package://` meshes first.
+        subtree: the root of the part that is wanted, or `{"root": ..., "tip": ...}`.
+        lock: joints held for good, by position in rad or m.
+        open_loops: cut a link from its second parent.
 
-    `base`: "floating" lets the root fly freely, for which it needs mass and inertia; a URDF itself
-    says nothing of it, and None is "fixed".
+    Raises:
+        UrdfError: what has two meanings, or is no machine.
 
-    `search_path`: where to look for the packages of `package://` meshes, before ROS_PACKAGE_PATH
-    and the folders above the file (for drawing only).
     """
     path = path_of("path", path)
     checked_choice(on_problem)
     checked_base(base)
     packages = Packages.of(path, search_path)
-    found = Findings()
-    return tree_of(read_xml(path, found), packages, found, on_problem, base)
+    found = Findings(on_problem)
+    tree = tree_of(read_xml(path, found), packages, found, base, open_loops)
+    return part_of(tree, subtree, lock)
 
 
 def tree_of(
-    robot: Element, packages: Packages, found: Findings, on_problem: str, base: str | None
+    robot: Element, packages: Packages, found: Findings, base: str | None, open_loops: bool = False
 ) -> KinematicTree:
-    """The tree of a <robot>; `found` has what was mended to read it."""
+    """The tree of a <robot>; `found` has what was skipped to read it."""
     if robot.tag != "robot":
         raise robot.error(
             f"the root element is <{robot.tag}>; expected <robot>. Convert it to URDF."
@@ -63,20 +75,23 @@ def tree_of(
     if any(part.tag.startswith("xacro:") for part in robot.iter()):
         raise robot.error(
             "the file holds xacro macros; expected plain URDF. Xacro is code: read it, then call "
-            "`parse_xacro`, or give the file the suffix .xacro."
+            "`parse_xacro`, pass --xacro on the command line, or give the file the suffix .xacro.",
+            "xacro",
         )
     find_ignored(robot, found)
     links = _by_name([read_link(e) for e in robot.findall("link")])
     joints = _by_name([read_joint(e) for e in robot.findall("joint")])
     if not links:
         raise robot.error(
-            "<robot> has no <link>, so there is nothing to simulate. Export the URDF again."
+            "<robot> has no <link>, so there is nothing to simulate. Export the URDF again.",
+            "structure",
         )
     for joint in joints.values():
         read_limits(joint, found)
     read_transmissions(robot.findall("transmission"), joints, found)
     visuals = read_visuals(robot, packages, found)
-    return build_tree(robot, links, joints, visuals, found, on_problem, base or "fixed")
+    tree = build_tree(robot, links, joints, visuals, found, base, open_loops)
+    return dataclasses.replace(tree, report=found.settled(robot.refusal))
 
 
 def _by_name(items: list) -> dict:
@@ -86,7 +101,8 @@ def _by_name(items: list) -> dict:
             raise item.element.error(
                 f"{item.element.label} is there twice, first on line "
                 f"{found[item.name].element.line}. "
-                "Names must be unique: rename one."
+                "Names must be unique: rename one.",
+                "structure",
             )
         found[item.name] = item
     return found

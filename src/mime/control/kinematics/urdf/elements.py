@@ -43,6 +43,8 @@ class UrdfLink:
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    gravcomp: float = 0.0
+    """The part of its weight that something bears: MJCF has that."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class UrdfJoint:
     mimics: str | None = None
     multiplier: float = 1.0
     offset: float = 0.0
+    floating: bool = False
+    """A `floating` joint, which is fixed until `build_tree` lets the base float."""
 
 
 def rotation_from_rpy(rpy: np.ndarray) -> np.ndarray:
@@ -100,7 +104,8 @@ def read_link(element: Element) -> UrdfLink:
         T = read_origin(inertial)
         link.mass = number(child(inertial, "mass"), "value")
         if link.mass < 0.0:
-            raise inertial.error(f"{element.label} has mass {link.mass} kg; expected 0 or more.")
+            message = f"{element.label} has mass {link.mass} kg; expected 0 or more."
+            raise inertial.error(message, "negative")
         link.com = T[:3, 3]
         e = child(inertial, "inertia")
         xx, xy, xz, yy, yz, zz = (
@@ -115,19 +120,22 @@ def read_link(element: Element) -> UrdfLink:
 def read_joint(element: Element) -> UrdfJoint:
     """All of a <joint> but its limits."""
     name, kind = attribute(element, "name"), attribute(element, "type")
-    if kind not in JOINT_TYPES:
+    floating = kind == "floating"
+    if kind not in JOINT_TYPES and not floating:
         raise element.error(
             f"joint {name!r} is {kind!r}; MIME handles {', '.join(JOINT_TYPES)}. "
-            "Fix it to its parent or split it into joints of one degree of freedom."
+            "Fix it to its parent or split it into joints of one degree of freedom.",
+            "joint type",
         )
     joint = UrdfJoint(
         element,
         name,
-        JOINT_TYPES[kind],
+        JOINT_TYPE_FIXED if floating else JOINT_TYPES[kind],
         attribute(child(element, "parent"), "link"),
         attribute(child(element, "child"), "link"),
         read_origin(element),
         np.array([1.0, 0.0, 0.0]),  # URDF's default axis
+        floating=floating,
     )
     joint.axis = _read_axis(joint)
     dynamics = element.find("dynamics")
@@ -137,7 +145,8 @@ def read_joint(element: Element) -> UrdfJoint:
         if min(joint.damping, joint.friction) < 0.0:
             raise dynamics.error(
                 f"joint {name!r}: damping {joint.damping}, friction {joint.friction}; "
-                "expected 0 or more, since a negative one feeds energy in."
+                "expected 0 or more, since a negative one feeds energy in.",
+                "negative",
             )
     mimic = element.find("mimic")
     if mimic is not None:
@@ -165,37 +174,57 @@ def _read_axis(joint: UrdfJoint) -> np.ndarray:
 
 
 def read_limits(joint: UrdfJoint, found: Findings) -> None:
-    """Fills in the joint's limits. Mended: ends that are swapped, a bound below 0."""
-    limit, notes = joint.element.find("limit"), found.left_out
+    """Fill in the joint's limits."""
+    limit = joint.element.find("limit")
     values = {} if limit is None else {name: _limit(limit, name) for name in limit.attrib}
     if joint.kind == JOINT_TYPE_FIXED:
         for tag in ("dynamics", "mimic"):
             if joint.element.find(tag) is not None:
-                notes.append(joint.element.finding(f"is fixed: its <{tag}> is not used"))
+                found.add("unused", joint.element.finding(f"is fixed: its <{tag}> is not used"))
         return
     bounded = limit is not None and ("lower" in limit.attrib or "upper" in limit.attrib)
     if joint.kind == JOINT_TYPE_CONTINUOUS:
         if bounded:
             words = "is continuous: lower and upper limit are not used"
-            notes.append(joint.element.finding(words))
+            found.add("unused", joint.element.finding(words))
     elif limit is not None and bounded:
         joint.lower, joint.upper = values.get("lower", 0.0), values.get("upper", 0.0)
         if joint.lower > joint.upper:
             words = f"has lower limit {joint.lower}, above upper limit {joint.upper}"
-            found.mended.append(joint.element.finding(words, "they are swapped", limit))
+            found.add("swapped", joint.element.finding(words, at=limit))
             joint.lower, joint.upper = joint.upper, joint.lower
+        elif joint.kind == JOINT_TYPE_REVOLUTE and _look_like_degrees(joint.lower, joint.upper):
+            words = f"has limits {joint.lower:g} and {joint.upper:g} rad, which look like degrees"
+            found.add("degrees", joint.element.finding(words, at=limit))
     else:
-        notes.append(joint.element.finding("has no <limit lower upper>: taken as unlimited"))
+        found.add("unlimited", joint.element.finding("has no <limit lower upper>"))
     for what in ("effort", "velocity"):
-        if limit is not None and what in values:
-            value = values[what]
-            if value == 0.0:
-                notes.append(joint.element.finding(f"has {what} limit 0: taken as none", "", limit))
-            if value < 0.0:
-                words = f"has {what} limit {value:g}, below 0"
-                how = f"taken as {-value:g}"
-                found.mended.append(joint.element.finding(words, how, limit))
-            setattr(joint, what, abs(value) or math.inf)
+        if limit is None or what not in values:
+            continue
+        value = values[what]
+        if value in (0.0, -1.0):
+            words = f"has {what} limit {value:g}"
+            found.add("no limit", joint.element.finding(words, f"no {what} limit", limit))
+            value = math.inf
+        elif value < 0.0:
+            words = f"has {what} limit {value:g}, below 0"
+            found.add("negative limit", joint.element.finding(words, at=limit), f"{-value:g}")
+        setattr(joint, what, abs(value))
+
+
+_DEGREES = 30.0, 720.0
+
+
+def _look_like_degrees(lower: float, upper: float) -> bool:
+    """True for bounds of five turns of the joint or more that are multiples of a half.
+
+    Larger ones are how files write that there is no limit.
+    """
+    low, high = _DEGREES
+    halves = all(
+        2.0 * bound == round(2.0 * bound) for bound in (lower, upper) if abs(bound) <= high
+    )
+    return halves and low <= max(abs(lower), abs(upper)) <= high
 
 
 def _limit(limit: Element, name: str) -> float:
@@ -220,13 +249,13 @@ def read_transmissions(
             words = f"drives {joint.label}, as does that on line {first.line}"
             if any(part.tag in REDUCTION for one in (first, transmission) for part in one.iter()):
                 message = f"{transmission.label} {words}; expected one. Delete one of them."
-                raise transmission.error(message)
-            found.left_out.append(transmission.finding(words))
+                raise transmission.error(message, "contradiction")
+            found.add("unused", transmission.finding(words))
         if (name := transmission.get("name")) is not None:
             first = names.setdefault(name, transmission)
             if first is not transmission:
                 words = f"is there twice, first on line {first.line}"
-                found.left_out.append(transmission.finding(words))
+                found.add("unused", transmission.finding(words))
 
 
 def _read_transmission(
@@ -237,8 +266,7 @@ def _read_transmission(
     placeholders = [part for part in transmission.iter() if _is_placeholder(part)]
     for part in placeholders:
         words = f"of {transmission.label} holds {brief(_text(part), LONGEST_TEXT)}, no number"
-        how = "the transmission's gear and rotor are not used, as other tools use none"
-        found.mended.append(part.finding(words, how))
+        found.add(_lost(transmission), part.finding(words, "its gear and rotor are not used"))
     if placeholders:
         return
     gears = _values(transmission, "mechanicalReduction", "drake:gear_ratio")
@@ -253,7 +281,7 @@ def _read_transmission(
     elif joints[names[0]].kind == JOINT_TYPE_FIXED or joints[names[0]].mimics is not None:
         left_out = f"drives joint {names[0]!r}, which has no motion of its own"
     if left_out:
-        found.left_out.append(transmission.finding(left_out))
+        found.add(_lost(transmission), transmission.finding(left_out))
         return
     joint = joints[names[0]]
     joint.gear_ratio = gears[0] if gears else 1.0
@@ -262,8 +290,15 @@ def _read_transmission(
         raise transmission.error(
             f"{transmission.label}: gear ratio {joint.gear_ratio}, rotor inertia "
             f"{joint.rotor_inertia} kg·m²; "
-            "expected a ratio other than 0 and an inertia of 0 or more."
+            "expected a ratio other than 0 and an inertia of 0 or more.",
+            "negative",
         )
+
+
+def _lost(transmission: Element) -> str:
+    """The rule of a transmission that is not used: without a rotor it changes no motion."""
+    rotor = any(part.tag in ("rotorInertia", "drake:rotor_inertia") for part in transmission.iter())
+    return "transmission" if rotor else "unused"
 
 
 def _text(part: Element) -> str:

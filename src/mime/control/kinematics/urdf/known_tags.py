@@ -73,8 +73,8 @@ _TEXT = {"mechanicalReduction", "rotorInertia"}
 def find_ignored(robot: Element, found: Findings) -> None:
     """One line for each kind of tag or attribute that MIME does not read, with where it stands.
 
-    A tag that can be there once and is there twice is refused: which of them holds? Mended: where
-    both say the same, and in a <visual>, whose first is drawn.
+    A second tag where one is expected is refused, unless both say the same or they are in a
+    <visual>: then the first holds.
     """
     places: dict[str, list[tuple[Element, str]]] = {}
 
@@ -113,7 +113,7 @@ def find_ignored(robot: Element, found: Findings) -> None:
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         what = shortened(what, 4 * LONGEST_TEXT)
         words = f"{what}, {len(owners)} times" + (f": {shown}" if shown else "")
-        found.left_out.append(Finding(str(robot.path), parts[0][0].line, words))
+        found.add("tag", Finding(str(robot.path), parts[0][0].line, words))
 
 
 def _judge_second(
@@ -121,12 +121,12 @@ def _judge_second(
 ) -> None:
     words = f"{element.label} has a second <{second.tag}>, the first on line {first.line}"
     if inside.startswith("<link><visual>"):
-        how = "the first is drawn"
+        rule, how = "visual", "the first is drawn"
     elif _says_the_same(first, second):
-        how = "they say the same, and the first is read"
+        rule, how = "twice", "they say the same, and the first is read"
     else:
-        raise second.error(f"{words}; expected one. Delete one of them.")
-    found.mended.append(Finding(str(second.path), second.line, words, how))
+        raise second.error(f"{words}; expected one. Delete one of them.", "contradiction")
+    found.add(rule, Finding(str(second.path), second.line, words, how))
 
 
 def _says_the_same(one: ElementTree.Element, other: ElementTree.Element) -> bool:

@@ -1,16 +1,21 @@
 """Builds a `KinematicTree` of URDF records: sorts it, merges fixed links and checks the bodies."""
 
-import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from mime._text import quoted, shortened
-from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
-from mime.control.kinematics.editing.checks import base_problems
-from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
-from mime.control.kinematics.poses import moved, without_rounding
-from mime.control.kinematics.report import Finding, Findings
+from mime._text import nearest, quoted, shortened
+from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
+from mime.control.kinematics.editing.compensation import Fields, compensated_fields
+from mime.control.kinematics.joints_without_inertia import joints_without_inertia
+from mime.control.kinematics.physical_inertia import (
+    has_negative_moment,
+    is_physical,
+    nearest_physical_inertia,
+)
+from mime.control.kinematics.poses import quaternion, without_rounding
+from mime.control.kinematics.report import Findings
 from mime.control.kinematics.tree import (
     JOINT_TYPE_FIXED,
     JOINT_TYPE_PRISMATIC,
@@ -19,6 +24,7 @@ from mime.control.kinematics.tree import (
 )
 from mime.control.kinematics.urdf.elements import UrdfJoint, UrdfLink
 from mime.control.kinematics.urdf.xml import LARGEST, Element
+from mime.core.pose import IDENTITY_POSE
 
 
 @dataclass
@@ -32,7 +38,6 @@ class Body:
     mass: float = 0.0
     com: np.ndarray = field(default_factory=lambda: np.zeros(3))
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
-    mended: list[Finding] = field(default_factory=list)
 
     @property
     def inertial_shift(self) -> np.ndarray:
@@ -46,35 +51,26 @@ def build_tree(
     joints: dict[str, UrdfJoint],
     visuals: tuple[Visual, ...],
     found: Findings,
-    on_problem: str,
-    base: str = "fixed",
+    base: str | None = None,
+    open_loops: bool = False,
 ) -> KinematicTree:
-    """The tree of moving bodies, checked; `found` becomes its `report`, or is refused."""
-    root = _check_topology(robot, links, joints)
+    """The tree of moving bodies, without a report; what is worth a word is added to `found`.
+
+    `base`: None floats where a floating joint says so, and is fixed elsewhere.
+    """
+    root = _check_topology(robot, links, joints, found, open_loops)
+    root, base, start = _release(root, links, joints, base, found)
+    visuals = tuple(visual for visual in visuals if visual.frame_name in links)
     bodies, frames = _merge(root, links, joints)
+    _judge_inertias(links, frames, base, found)
+    for body in bodies:
+        _weigh(body)
     masters = _masters([body.joint for body in bodies], joints)
-    if held := _hold_what_moves_no_mass(bodies, masters):
-        found.mended += held
-        bodies, frames = _merge(root, links, joints)
-    if not bodies and base == "fixed":
-        found.settled(on_problem, robot.refusal)  # what was held is told first
-        raise robot.error(
-            f"{len(links)} links and no moving joint, so there is nothing to simulate. "
-            "Add a joint that moves, or let the base float."
-        )
-    found.mended += [finding for body in bodies for finding in body.mended]
     coordinates = [body.joint for body in bodies if body.joint.mimics is None]
     index = {joint.name: c for c, joint in enumerate(coordinates)}
     for body in bodies:
         if body.joint.mimics is not None:
-            found.left_out += _share_with_master(body.joint, *masters[body.joint.name])
-    root_body = _root_body(links, frames)
-    if base == "floating":  # a base that is held does not show its inertia
-        still = [links[name] for name, (link_idx, _) in frames.items() if link_idx < 0]
-        inertia, mended = _physical(root_body.inertia, float(root_body.mass), still)
-        root_body = dataclasses.replace(root_body, inertia=inertia)
-        found.mended += mended
-    report = found.settled(on_problem, robot.refusal)
+            _share_with_master(body.joint, *masters[body.joint.name], found)
     tree = KinematicTree(
         joint_frames=np.array([body.joint_frame for body in bodies]).reshape(-1, 4, 4),
         joint_axes_local=np.array([body.joint.axis for body in bodies]).reshape(-1, 3),
@@ -104,33 +100,91 @@ def build_tree(
         frame_names=tuple(frames),
         frame_link_idxs=tuple(link_idx for link_idx, _ in frames.values()),
         visuals=visuals,
-        report=report,
-        root_body=root_body,
+        report=(),
+        root_body=_root_body(links, frames),
         base=base,
+        base_start_pose_world=start,
+        **_compensated(links, frames, len(bodies)),
     )
-    for problem in base_problems(tree, base):
-        raise links[root].element.error(f"base {problem.message}. {problem.hint}.")
-    return tree
+    return _judge_masses(tree, robot, root, links, found)
+
+
+def _release(
+    root: str,
+    links: dict[str, UrdfLink],
+    joints: dict[str, UrdfJoint],
+    base: str | None,
+    found: Findings,
+) -> tuple[str, str, tuple[float, ...]]:
+    """The root, the base and where that starts, after a floating joint at the root was let go.
+
+    `base="fixed"` holds such a joint at its origin.
+    """
+    floating = [joint for joint in joints.values() if joint.floating]
+    if not floating or base == "fixed":
+        return root, base or "fixed", IDENTITY_POSE
+    joint = floating[0]
+    if len(floating) > 1 or joint.parent != root or links[root].mass > 0.0:
+        message = "is 'floating'; MIME handles one floating joint, at a root without mass. "
+        message += "Split it into joints of one degree of freedom, or read the file with "
+        raise joint.element.error(f"joint {joint.name!r} {message}base='fixed'.", "joint type")
+    found.add("floating", joint.element.finding("is 'floating'"))
+    carried = {joint.child}
+    for other in _outwards(root, joints):
+        if other.parent in carried:
+            carried.add(other.child)
+    for name in [name for name in links if name not in carried]:
+        if name != root:
+            words = f"stands still beside the base {joint.child!r}"
+            found.add("beside", links[name].element.finding(words))
+        del links[name]
+    for name in [name for name, other in joints.items() if other.parent not in carried]:
+        del joints[name]
+    x, y, z = (float(entry) for entry in joint.origin[:3, 3])
+    return joint.child, "floating", (x, y, z, *map(float, quaternion(joint.origin[:3, :3])))
+
+
+def _outwards(root: str, joints: dict[str, UrdfJoint]) -> Iterator[UrdfJoint]:
+    """All joints, each after that of its parent: depth first, in the order of the file."""
+    children: dict[str, list[UrdfJoint]] = {}
+    for joint in joints.values():
+        children.setdefault(joint.parent, []).append(joint)
+    waiting = list(reversed(children.get(root, [])))
+    while waiting:
+        joint = waiting.pop()
+        yield joint
+        waiting += reversed(children.get(joint.child, []))
 
 
 def _check_topology(
-    robot: Element, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
+    robot: Element,
+    links: dict[str, UrdfLink],
+    joints: dict[str, UrdfJoint],
+    found: Findings,
+    open_loops: bool,
 ) -> str:
     """The root's name, after making sure that the joints span one tree."""
     parent_joint: dict[str, UrdfJoint] = {}
-    for joint in joints.values():
+    for joint in list(joints.values()):
         for role, name in (("parent", joint.parent), ("child", joint.child)):
             if name not in links:
                 raise joint.element.error(
-                    f"joint {joint.name!r} has {role} link {name!r}, which does not exist. "
-                    "Add the <link> or correct the name."
+                    f"joint {joint.name!r} has {role} link {name!r}, which does not exist"
+                    f"{nearest(name, links)}. Add the <link> or correct the name.",
+                    "structure",
                 )
         if joint.child in parent_joint:
             other = parent_joint[joint.child].name
+            if open_loops:
+                words = f"is a second parent of link {joint.child!r}, after joint {other!r}"
+                found.add("open loop", joint.element.finding(words))
+                del joints[joint.name]
+                continue
             raise joint.element.error(
                 f"link {joint.child!r} is the child of joints {other!r} and "
                 f"{joint.name!r}; expected one parent. "
-                "MIME simulates trees: open the loop by removing a joint."
+                "MIME simulates trees: remove a joint, or cut the loop by open_loops=True.",
+                "loop",
             )
         parent_joint[joint.child] = joint
     rooted: set[str] = set()
@@ -143,7 +197,8 @@ def _check_topology(
                 around = [*list(seen)[list(seen).index(name) :], name]
                 raise parent_joint[name].element.error(
                     f"the joints form a cycle: {shortened(' <- '.join(around), 500)}. "
-                    "MIME simulates trees: remove one joint."
+                    "MIME simulates trees: remove one joint.",
+                    "structure",
                 )
             seen[name] = None
         rooted |= seen.keys()
@@ -151,7 +206,8 @@ def _check_topology(
     if len(roots) != 1:
         raise robot.error(
             f"{len(roots)} root links, {quoted(roots)}; expected one. Join them by fixed joints "
-            "or delete the loose ones."
+            "or delete the loose ones.",
+            "structure",
         )
     return roots[0]
 
@@ -160,14 +216,9 @@ def _merge(
     root: str, links: dict[str, UrdfLink], joints: dict[str, UrdfJoint]
 ) -> tuple[list[Body], dict[str, tuple[int, np.ndarray]]]:
     """Moving bodies, parents first, depth first in the order of the file; and each link's frame."""
-    children: dict[str, list[UrdfJoint]] = {}
-    for joint in joints.values():
-        children.setdefault(joint.parent, []).append(joint)
     bodies: list[Body] = []
     frames = {root: (-1, np.eye(4))}
-    waiting = list(reversed(children.get(root, [])))
-    while waiting:
-        joint = waiting.pop()
+    for joint in _outwards(root, joints):
         link_idx, offset = frames[joint.parent]
         pose = offset @ joint.origin
         pose[:3, :3] = without_rounding(pose[:3, :3])
@@ -177,11 +228,30 @@ def _merge(
         if link_idx >= 0:
             bodies[link_idx].parts.append((links[joint.child], pose))
         frames[joint.child] = (link_idx, pose)
-        waiting += reversed(children.get(joint.child, []))
-    for body in bodies:
-        _weigh(body)
-        _make_physical(body)
     return bodies, frames
+
+
+def _judge_inertias(
+    links: dict[str, UrdfLink],
+    frames: dict[str, tuple[int, np.ndarray]],
+    base: str,
+    found: Findings,
+) -> None:
+    """Note each inertia that no solid body has; refuse a negative moment of a link that moves."""
+    for name, (link_idx, _) in frames.items():
+        link = links[name]
+        if is_physical(link.inertia, link.mass):
+            continue
+        element = link.element
+        words = f"has principal moments of inertia {_moments(link.inertia)} kg·m²"
+        negative = has_negative_moment(link.inertia, link.mass)
+        moves = link_idx >= 0 or base == "floating"
+        nearest = nearest_physical_inertia(link.inertia)
+        how = f"the nearest physical ones are taken: {_moments(nearest)} kg·m²"
+        words += "; expected none below 0" if negative else ", the largest above the others' sum"
+        finding = element.finding(words, at=element.find("inertial/inertia"))
+        if found.add("negative moment" if negative and moves else "inertia", finding, how):
+            link.inertia = nearest
 
 
 def _weigh(body: Body) -> None:
@@ -215,27 +285,19 @@ def _root_body(links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarr
     return whole
 
 
-def _make_physical(body: Body) -> None:
-    """Mends an inertia that no distribution of mass has; says so."""
-    links = [link for link, _ in body.parts]
-    body.inertia, body.mended = _physical(body.inertia, body.mass, links)
-
-
-def _physical(
-    inertia: np.ndarray, mass: float, links: list[UrdfLink]
-) -> tuple[np.ndarray, list[Finding]]:
-    """The inertia of links that are fixed to the first of them, or the nearest physical one."""
-    if is_physical(inertia, mass):
-        return inertia, []
-    mended = nearest_physical_inertia(inertia)
-    merged = f"(with {quoted(link.name for link in links[1:])}) "
-    words = (
-        f"{merged if links[1:] else ''}has principal moments of inertia {_moments(inertia)} kg·m²; "
-        "expected none below 0 and the largest at most the sum of the other two"
-    )
-    how = f"the nearest physical ones are taken: {_moments(mended)} kg·m²"
-    element = links[0].element
-    return mended, [element.finding(words, how, element.find("inertial/inertia"))]
+def _compensated(
+    links: dict[str, UrdfLink], frames: dict[str, tuple[int, np.ndarray]], count: int
+) -> Fields:
+    """c m of all links, summed over those that are one body."""
+    if not any(link.gravcomp for link in links.values()):
+        return {}
+    found = [NO_MOMENTS] * (count + 1)  # the last is the root's, whose index is -1
+    for name, (link_idx, pose) in frames.items():
+        own = links[name]
+        mass = own.gravcomp * own.mass
+        part = FirstMoments(mass, mass * own.com).seen_from(pose)
+        found[link_idx] = found[link_idx].joined(part)
+    return compensated_fields(found[:-1], found[-1])
 
 
 def _moments(inertia: np.ndarray) -> str:
@@ -245,44 +307,35 @@ def _moments(inertia: np.ndarray) -> str:
     return ", ".join(f"{moment:.6g}" for moment in np.where(abs(moments) < noise, 0.0, moments))
 
 
-def _hold_what_moves_no_mass(bodies: list[Body], masters: "dict[str, Master]") -> list[Finding]:
-    """Makes joints fixed that move no mass, themselves or by their mimics: M would be singular.
-
-    Each is held at 0, or at the limit next to it. Nothing that has mass feels the difference.
-    """
-    moves = [_resistance(body) > 0.0 for body in bodies]
-    for i in reversed(range(len(bodies))):
-        parent = bodies[i].parent_idx
-        if parent >= 0:
-            moves[parent] |= moves[i]
-    by_master: dict[str, bool] = {}
-    for body, moving in zip(bodies, moves, strict=True):
-        name = masters[body.joint.name][0].name
-        by_master[name] = by_master.get(name, False) or moving
-    held = []
-    for body in bodies:
-        joint = body.joint
-        master, multiplier, offset = masters[joint.name]
-        if by_master[master.name]:
-            continue
-        q = multiplier * min(max(0.0, master.lower), master.upper) + offset
-        words = (
-            f"moves with joint {joint.name!r} but neither it nor a link beyond has mass or inertia "
-            "there"
-        )
-        slides = joint.kind == JOINT_TYPE_PRISMATIC
-        how = f"the joint is held at {q:g} {'m' if slides else 'rad'}"
-        held.append(body.parts[0][0].element.finding(words, how))
-        joint.origin = joint.origin @ moved(joint.axis, q, slides)
-        joint.kind, joint.mimics = JOINT_TYPE_FIXED, None
-    return held
+def _judge_masses(
+    tree: KinematicTree, robot: Element, root: str, links: dict[str, UrdfLink], found: Findings
+) -> KinematicTree:
+    """Note what has no mass, and with `on_problem="mend"` hold the joints that move none."""
+    if not tree.num_links and tree.base == "fixed":
+        found.add("no joint", robot.finding(f"has {len(links)} links and no moving joint"))
+    names = joints_without_inertia(tree)
+    held = {name: _rest(tree, name) for name in names if name in tree.joint_names}
+    if held and not np.any(tree.masses) and not np.any(tree.inertias):
+        words = f"has no mass in any of its {len(links)} links"
+        mends = found.add("no mass", robot.finding(words))
+        return tree.lock(held) if mends else tree
+    mends = False
+    for name in names:
+        link, how = root, ""
+        if name in held:
+            i = tree.link_joint_names.index(name)
+            link, slides = tree.link_names[i], tree.joint_kinds[i] == JOINT_TYPE_PRISMATIC
+            how = f"the joint is held at {held[name]:g} {'m' if slides else 'rad'}"
+        what = f"joint {name!r}" if name in held else name
+        words = f"moves by {what}, to which no mass or moment gives inertia"
+        mends |= found.add("no inertia", links[link].element.finding(words), how)
+    return tree.lock(held) if mends and held else tree
 
 
-def _resistance(body: Body) -> float:
-    """Mass or inertia of the body alone, as its own joint feels it."""
-    c, u = body.com, body.joint.axis
-    about_origin = body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    return body.mass if body.joint.kind == JOINT_TYPE_PRISMATIC else float(u @ about_origin @ u)
+def _rest(tree: KinematicTree, joint: str) -> float:
+    """0, or the limit of a joint that is next to it."""
+    lower, upper = np.asarray(tree.joint_limits, float)[tree.joint_names.index(joint)]
+    return float(min(max(0.0, lower), upper))
 
 
 Master = tuple[UrdfJoint, float, float]
@@ -300,7 +353,8 @@ def _masters(moving: list[UrdfJoint], joints: dict[str, UrdfJoint]) -> dict[str,
                 known = joint.mimics in joints
                 what = "one that mimics it back" if known else "which does not exist"
                 raise joint.element.error(
-                    f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>."
+                    f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>.",
+                    "structure",
                 )
             joint = joints[joint.mimics]
             chain[joint.name] = joint
@@ -322,18 +376,21 @@ def _check_master(joint: UrdfJoint, master: UrdfJoint) -> None:
     if master.kind == JOINT_TYPE_FIXED:
         raise joint.element.error(
             f"joint {joint.name!r} mimics {master.name!r}, which is fixed. Make it fixed "
-            "too, or drop its <mimic>."
+            "too, or drop its <mimic>.",
+            "structure",
         )
 
 
 def _share_with_master(
-    joint: UrdfJoint, master: UrdfJoint, multiplier: float, offset: float
-) -> list[Finding]:
-    """The master carries its follower's friction and keeps within its follower's limits."""
+    joint: UrdfJoint, master: UrdfJoint, multiplier: float, offset: float, found: Findings
+) -> None:
+    """Give the master its follower's friction, rotor and limits."""
     master.damping += multiplier**2 * joint.damping
     master.friction += abs(multiplier) * joint.friction
+    armature = joint.gear_ratio**2 * joint.rotor_inertia
+    master.rotor_inertia += multiplier**2 * armature / master.gear_ratio**2
     if multiplier == 0.0:
-        return []
+        return
     master.velocity = min(master.velocity, joint.velocity / abs(multiplier))
     lower, upper = sorted(
         ((joint.lower - offset) / multiplier, (joint.upper - offset) / multiplier)
@@ -341,6 +398,6 @@ def _share_with_master(
     lower, upper = max(master.lower, lower), min(master.upper, upper)
     if lower >= upper:
         words = f"has limits that exclude those of {master.name!r}, which it mimics"
-        return [joint.element.finding(words)]
+        found.add("mimic limits", joint.element.finding(words))
+        return
     master.lower, master.upper = lower, upper
-    return []

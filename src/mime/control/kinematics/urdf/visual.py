@@ -1,6 +1,7 @@
 """The shapes of a URDF, kept as plain data for whoever draws the robot.
 
-They take no part in the dynamics: one that is written wrongly is left out, or mended.
+They take no part in the dynamics: one that is written wrongly is noted, and drawn as far as it has
+a meaning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mime._text import brief, shortened
-from mime.control.kinematics.packages import SCHEME, Packages
+from mime.control.kinematics.packages import NO_MESH, NotFoundError, Packages, as_written
 from mime.control.kinematics.report import Finding, Findings, RobotFileError
 from mime.control.kinematics.tree import Visual
 from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
@@ -27,7 +28,7 @@ def read_visuals(robot: Element, packages: Packages, found: Findings) -> tuple[V
                 visuals.append(_read_visual(link, visual, colours, packages, found))
             except RobotFileError as error:
                 (wrong,) = error.findings
-                found.mended.append(wrong._replace(mended="the shape is not drawn"))
+                found.add("visual", wrong._replace(effect="the shape is not drawn"))
     return tuple(visuals)
 
 
@@ -42,42 +43,39 @@ def _colours(robot: Element, found: Findings) -> dict[Element | str | None, Colo
             colour = _colour(material, found)
         except RobotFileError as error:
             (wrong,) = error.findings
-            found.mended.append(wrong._replace(mended="the colour is not used"))
+            found.add("visual", wrong._replace(effect="the colour is not used"))
             continue
         own[material] = colour
         several.setdefault(material.get("name"), {})[colour] = material
     for name, colours in several.items():
         if name is not None and len(colours) > 1:
             words = f"has {len(colours)} colours: the last is used by name"
-            found.left_out.append(list(colours.values())[-1].finding(words))
+            found.add("visual", list(colours.values())[-1].finding(words))
     return own | {name: list(colours)[-1] for name, colours in several.items()}
 
 
 def _mesh_path(mesh: Element, packages: Packages, found: Findings) -> str:
     """The path of a mesh on this machine; the name as written when it cannot be found."""
     name = attribute(mesh, "filename")
-    file = packages.file(name)
-    if file is not None:
-        return str(file)
-    package = name.removeprefix(SCHEME).partition("/")[0]
-    if name.startswith(SCHEME) and not packages.found(package):
-        shown = brief(package, 60)
-        words = f"package {shown} not found in {packages.places()}: its meshes are not drawn"
-    else:
-        words = f"mesh not found: {shortened(name, 300)}"
-    if words not in {finding.what for finding in found.left_out}:
-        found.left_out.append(Finding(str(mesh.path), mesh.line, words))
-    return name
+    try:
+        return str(packages.file(name))
+    except NotFoundError as error:
+        words = f"{NO_MESH} {shortened(name, 300)}: {error}"
+        if str(error).startswith("package "):  # once for all of its meshes
+            words = f"{error}: its meshes are drawn as boxes"
+    if words not in {finding.what for finding in found.all}:
+        found.add("mesh", Finding(str(mesh.path), mesh.line, words))
+    return as_written(name)
 
 
 def _scale(mesh: Element, found: Findings) -> np.ndarray:
-    """x, y and z. Mended: one number for all three, or more than three."""
+    """x, y and z; one number serves for all three, and a fourth is not read."""
     words = mesh.get("scale", "1 1 1").split()
     if len(words) in (1, 4):
         three = words * 3 if len(words) == 1 else words[:3]
         how = "it is taken for all three" if len(words) == 1 else "the first three are taken"
         said = f"has a scale of {len(words)} numbers, {brief(mesh.get('scale'), 60)}; expected 3"
-        found.mended.append(mesh.finding(said, how))
+        found.add("visual", mesh.finding(said, how))
         mesh.set("scale", " ".join(three))
     return numbers(mesh, "scale", 3, "1 1 1")
 
@@ -127,11 +125,11 @@ def _read_visual(
 
 
 def _colour(material: Element, found: Findings) -> Colour:
-    """Red, green, blue and opacity. Mended: no opacity."""
+    """Red, green, blue and opacity, which is 1 where it is missing."""
     color = child(material, "color")
     if len(attribute(color, "rgba").split()) == 3:
         said = f"has rgba={brief(color.get('rgba'), 60)} without opacity"
-        found.mended.append(color.finding(said, "it is opaque"))
+        found.add("visual", color.finding(said, "it is opaque"))
         color.set("rgba", f"{color.get('rgba')} 1")
     return _floats(numbers(color, "rgba", 4))
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mime.control.kinematics.editing.bodies import RigidBody
+from mime.control.kinematics.editing.compensation import compensated_of
 from mime.control.kinematics.editing.restructure import body_of
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.poses import rpy_of
@@ -86,12 +87,24 @@ def _unsaid(tree: Any) -> Iterator[str]:
         ):
             if float(k):
                 yield f"joint {joint!r} has a spring of {float(k)!r} N·m/rad about {float(q0)!r}"
+    yield from _compensation(tree)
     if tree.gravity_m_per_s2 is not None:
         yield f"gravity {numbers(tree.gravity_m_per_s2)} m/s²"
     for actuator in tree.actuators:
         yield f"{actuator.kind} {actuator.name!r} on joint {actuator.joint_name!r}"
     for key in tree.keyframes:
         yield f"keyframe {key.name!r}"
+
+
+def _compensation(tree: Any) -> Iterator[str]:
+    for i in (-1, *range(tree.num_links)):
+        part = compensated_of(tree, i)
+        if float(part.mass) or np.any(part.moment):
+            name = tree.root_link_name if i < 0 else tree.link_names[i]
+            words = f"link {name!r} is relieved of the weight of {float(part.mass)!r} kg"
+            yield f"{words} with the moment {numbers(part.moment)} kg·m"
+    for joint in tree.actuator_compensated_joints:
+        yield f"actuators bear that of joint {joint!r}, within its effort limit"
 
 
 def _link_name(tree: Any, link_idx: int) -> str:

@@ -11,6 +11,7 @@ from xml.parsers import expat
 
 import numpy as np
 
+from mime._files import read_plain
 from mime._text import shortened
 from mime.control.kinematics.report import Finding, Findings, RobotFileError
 
@@ -41,13 +42,14 @@ class Element(ElementTree.Element):
         def iter(self, tag: str | None = None) -> "Iterator[Element]": ...  # type: ignore[override]
         def __iter__(self) -> "Iterator[Element]": ...
 
-    def error(self, message: str) -> RobotFileError:
-        return self.refusal(self.path, message, self.line)
+    def error(self, message: str, rule: str = "malformed") -> RobotFileError:
+        """The refusal of this element under a line of `RULES`."""
+        return self.refusal(self.path, message, self.line, rule)
 
-    def finding(self, words: str, mended: str = "", at: "Element | None" = None) -> Finding:
+    def finding(self, words: str, effect: str = "", at: "Element | None" = None) -> Finding:
         """What is said of this element, with its file and line, or the line of a part of it."""
         line = self.line if at is None else at.line
-        return Finding(str(self.path), line, shortened(f"{self.label} {words}", 1000), mended)
+        return Finding(str(self.path), line, shortened(f"{self.label} {words}", 1000), effect)
 
     @property
     def label(self) -> str:
@@ -58,11 +60,10 @@ class Element(ElementTree.Element):
 
 
 def read_xml(path: Path, found: Findings, kind: type[Element] = Element) -> Element:
-    """The root element of a file; what had to be mended to read it goes into `found`."""
+    """The root element of a file; what is skipped in it is added to `found`."""
     refusal = kind.refusal
     try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
+        text = read_plain(path, MOST_BYTES + 1)
     except OSError as error:
         raise refusal(path, f"cannot be read ({error.strerror}). Check the path.") from error
     except ValueError as error:  # a name with a null character
@@ -78,8 +79,8 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 def parsed_xml(text: bytes, path: Path, found: Findings, kind: type[Element] = Element) -> Element:
     """The root element of a text that stands in the file `path`.
 
-    Mended: an XML declaration after blank lines; comments that are not well-formed, which are not
-    read. Entity declarations are refused: they can blow up or read files.
+    Blank space before the XML declaration and comments that are not well-formed are skipped.
+    Entity declarations are refused: they can blow up or read files.
     """
     if not text.strip():
         message = f"the file is empty; expected a <{kind.root}>. Export it again."
@@ -89,7 +90,7 @@ def parsed_xml(text: bytes, path: Path, found: Findings, kind: type[Element] = E
     if bare.startswith(b"<?xml") and bare not in (text, text.removeprefix(codecs.BOM_UTF8)):
         lines = text[: -len(bare)].count(b"\n")
         words = "the XML declaration stands after blank space; expected it at the very beginning"
-        found.mended.append(Finding(str(path), lines + 1, words, "the space is skipped"))
+        found.add("xml", Finding(str(path), lines + 1, words, "the space is skipped"))
         text = bare
     try:
         return _root(text, path, lines, kind)
@@ -102,7 +103,7 @@ def parsed_xml(text: bytes, path: Path, found: Findings, kind: type[Element] = E
             message = f"not well-formed XML ({expat.ErrorString(error.code)}). {kind.advice}"
             raise kind.refusal(path, message, line) from error
         words = "a comment is not well-formed (it holds '--', or bytes that are no letters)"
-        found.mended.append(Finding(str(path), line, words, "comments are not read"))
+        found.add("xml", Finding(str(path), line, words, "comments are not read"))
         return root
 
 

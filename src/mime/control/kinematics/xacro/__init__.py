@@ -14,12 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from mime._files import read_plain
 from mime._text import brief, shortened
 from mime.control.kinematics.packages import Packages
+from mime.control.kinematics.part import Part, part_of
 from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import UrdfError, tree_of
-from mime.control.kinematics.urdf.xml import parsed_xml
+from mime.control.kinematics.urdf.xml import MOST_BYTES, parsed_xml
 from mime.core.arguments import mapping
 from mime.core.arguments import path as path_of
 
@@ -37,8 +39,11 @@ def parse_xacro(
     *,
     arguments: Mapping[str, Any] | None = None,
     base: str | None = None,
-    on_problem: str = "refuse",
+    on_problem: str = "warn",
     search_path: Sequence[str | os.PathLike] = (),
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
+    open_loops: bool = False,
 ) -> KinematicTree:
     """xacro file -> `KinematicTree`. The file is code, and is run: read it first.
 
@@ -49,11 +54,11 @@ def parse_xacro(
     checked_choice(on_problem)
     checked_base(base)
     packages = Packages.of(path, search_path)
-    found = Findings()
+    found = Findings(on_problem)
     text = _expanded(path, arguments, packages, found)
     robot = parsed_xml(text.encode(), Path(f"{path} (expanded)"), found)
-    tree = tree_of(robot, packages, found, on_problem, base)
-    return dataclasses.replace(tree, source=str(path))
+    tree = tree_of(robot, packages, found, base, open_loops)
+    return dataclasses.replace(part_of(tree, subtree, lock), source=str(path))
 
 
 def expand_xacro(
@@ -76,7 +81,7 @@ def _expanded(
         message = "xacro is expanded by xacrodoc. Install it: pip install 'mime-sim[xacro]'."
         raise UrdfError(path, message)
     try:
-        named = _FIND.findall(path.read_text(encoding="utf-8"))
+        named = _FIND.findall(read_plain(path, MOST_BYTES).decode("utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
         raise UrdfError(path, f"cannot be read ({reason}). Check the path.") from error
@@ -97,10 +102,7 @@ def _expanded(
         if line.strip():
             dropped = "matched no files" in line
             finding = Finding(str(path), None, f"brings a warning of xacro's: {brief(line, 300)}")
-            if dropped:
-                found.mended.append(finding._replace(mended="the include is left out"))
-            else:
-                found.left_out.append(finding)
+            found.add("include" if dropped else "warning", finding)
     return answer["text"]
 
 
@@ -112,7 +114,8 @@ def _ask(
     path: Path, arguments: Mapping[str, Any], packages: Packages, folders: Mapping[str, Path]
 ) -> dict[str, Any]:
     folder = path.resolve().parent
-    readable = [folder, *packages.search_path, *packages.ros_package_path, *folders.values()]
+    sources = [source for place in folders.values() for source in packages.sources(place)]
+    readable = [*packages.readable_by_code, *folders.values(), *sources]
     question = {
         "file": str(path.resolve()),
         "folder": str(folder),

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from mime.control.joint_limits import limit_problems
-from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.parameters import known
@@ -49,7 +48,9 @@ def value_problems(arm: Any) -> Iterator[Problem]:
         message = f"puts the lower limit of joint {joint!r} above its upper one"
         yield Problem(("joint_limit_override",), message)
     yield from (problem.inside("tree") for problem in tree_problems(tree))
-    yield from base_problems(tree, arm.base)
+    if arm.base == "fixed" and not tree.num_links:
+        message = "has no joint that moves, and on a fixed base nothing else does"
+        yield Problem(("tree",), message, "Let it float (base='floating'), or use its kinematics")
     if arm.integrator in HIGHER_ORDER and arm.coulomb_friction_n_m is not None:
         message = f"must be None with integrator {arm.integrator!r}: a joint that sticks is"
         message += " found over the default's step"

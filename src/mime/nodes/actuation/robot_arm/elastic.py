@@ -71,7 +71,7 @@ def _series_elastic(
     elastic, n, dtype = arm.elastic_joints, arm.num_joints, q.dtype
     friction = forces.implicit_friction(arm, dt, dtype)
     rotor_velocities = rotor_motion(arm, qd, xd)
-    tau, servo_torques = forces.driving_torques(arm, inputs, rotor_velocities), None
+    tau, servo_torques = forces.driving_torques(arm, q, inputs, rotor_velocities), None
     if arm.servo is not None and _instant(dt):
         rotors = rotor_motion(arm, q, x)
         servo_torques = forces.servo_torques_now(arm, q, rotors, rotor_velocities, inputs)
@@ -138,7 +138,7 @@ def _inserted_body(
     k = jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype)
     K = k * h + jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype)
     tool = forces.link_torques(arm, q, inputs) + jnp.zeros(n, dtype)
-    tau, servo_torques = forces.driving_torques(arm, inputs, motor_velocity) + tool, None
+    tau, servo_torques = forces.driving_torques(arm, q, inputs, motor_velocity) + tool, None
     if arm.servo is not None and _instant(dt):
         servo_torques = forces.servo_torques_now(arm, q, motor, motor_velocity, inputs)
         tau = tau + servo_torques

@@ -192,8 +192,11 @@ def _twist(still: WholeBody, P: Array, L: Array) -> tuple[Array, Array]:
 
 
 def _wrench(arm: Any, q: Array, inputs: Values) -> Float[Array, "6"]:
-    """Σ [F; N] of all wrenches from outside, at the base's origin in its axes."""
-    total = forces.tool_torques(arm, q, inputs) + jnp.zeros_like(q)
+    """Σ [F; N] of all wrenches from outside, at the base's origin in its axes.
+
+    What compensates gravity is from outside, also where actuators give it at the joints.
+    """
+    total = forces.tool_torques(arm, q, inputs) + forces.compensation(arm, q) + jnp.zeros_like(q)
     wrenches = forces.wrenches_base(arm, inputs)
     if wrenches is not None:
         total = total + forces.wrench_to_joint_torques(arm.tree, q, wrenches)

@@ -8,22 +8,28 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from mime.control.base_frame import may_be_nonzero, to_base
-from mime.control.kinematics import KinematicTree, frame_jacobian_at, rnea
+from mime.control.kinematics import KinematicTree, compensating_torques, frame_jacobian_at, rnea
+from mime.control.kinematics.compensation import by_actuators
 from mime.core.node import Values
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 
-def driving_torques(arm: RobotArmParameters, inputs: Values, rotor_velocities: Array) -> Array:
+def driving_torques(
+    arm: RobotArmParameters, q: Array, inputs: Values, rotor_velocities: Array
+) -> Array:
     """tau_cmd - f θ̇ (N,), the command saturated if asked for; θ̇ is q̇ where a joint is rigid.
 
-    A servo takes the command within its own limits: then only the friction is left.
+    Where actuators bear weight, the command has that too. A servo takes the command within its own
+    limits: then only the friction is left.
     """
     tau = jnp.asarray(inputs["commanded_joint_torques"], rotor_velocities.dtype)
     if arm.servo is not None:
         tau = jnp.zeros_like(tau)
-    elif arm.saturate_effort:
-        limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
-        tau = jnp.clip(tau, -limit, limit)
+    else:
+        tau = tau + actuator_compensation(arm, q)
+        if arm.saturate_effort:
+            limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
+            tau = jnp.clip(tau, -limit, limit)
     f = arm.joint_friction_n_m_s
     return tau - jnp.asarray(f, tau.dtype) * rotor_velocities if may_be_nonzero(f) else tau
 
@@ -38,7 +44,9 @@ def implicit_friction(arm: RobotArmParameters, dt: Any, dtype: Any) -> Any:
 def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values) -> Array:
     """What the servo would give at rest, without limits (N,)."""
     assert arm.servo is not None, "asked only of an arm that has one"
-    return arm.servo.pull(arm.loaded_tree, q, rotors, inputs, gravity_base(arm))
+    b = arm.servo.pull(arm.loaded_tree, q, rotors, inputs, gravity_base(arm))
+    b = b + actuator_compensation(arm, q)
+    return b - compensation(arm, q) if arm.servo.gravity_compensation else b
 
 
 def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any) -> Any:
@@ -74,8 +82,12 @@ def wrenches_base(arm: RobotArmParameters, inputs: Values) -> Any:
 
 
 def link_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:
-    """J_tipᵀ F - k (q - q0) (N,), on the links whatever drives them; a plain 0 without either."""
-    return tool_torques(arm, q, inputs) + spring_torques(arm.tree, q)
+    """J_tipᵀ F - k (q - q0) + g_c (N,), on the links whatever drives them; a plain 0 without any.
+
+    g_c is what is compensated of gravity, at joints whose actuators do not give it.
+    """
+    pushed = tool_torques(arm, q, inputs) + spring_torques(arm.tree, q)
+    return pushed + passive_compensation(arm, q)
 
 
 def spring_torques(tree: KinematicTree, q: Array) -> Any:
@@ -85,6 +97,27 @@ def spring_torques(tree: KinematicTree, q: Array) -> Any:
         return 0.0
     stretch = q if rest is None else q - jnp.asarray(rest, q.dtype)
     return -jnp.asarray(k, q.dtype) * stretch
+
+
+def compensation(arm: RobotArmParameters, q: Array) -> Any:
+    """g_c(q) (N,), what is compensated of gravity; a plain 0 where nothing is."""
+    if arm.tree.compensated_masses is None:
+        return 0.0
+    return jnp.asarray(compensating_torques(arm.tree, q, gravity_base(arm)))
+
+
+def actuator_compensation(arm: RobotArmParameters, q: Array) -> Any:
+    """The same at joints whose actuators give it, and 0 at all others."""
+    theirs = by_actuators(arm.tree)
+    return jnp.where(theirs, compensation(arm, q), 0) if theirs.any() else 0.0
+
+
+def passive_compensation(arm: RobotArmParameters, q: Array) -> Any:
+    """The same at all joints but those."""
+    theirs = by_actuators(arm.tree)
+    if theirs.all() and len(theirs):
+        return 0.0
+    return jnp.where(theirs, 0, compensation(arm, q)) if theirs.any() else compensation(arm, q)
 
 
 def tool_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Any:

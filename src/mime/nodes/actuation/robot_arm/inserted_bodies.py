@@ -49,8 +49,15 @@ def with_inserted_bodies(
         inertia_kg_m2[joints.index(c_of[i])] * np.eye(3) if ball else tree.inertias[i]
         for i, ball in links
     ]
+    compensated = {}
+    if tree.compensated_masses is not None:
+        compensated = {
+            "compensated_masses": per_link(tree.compensated_masses, 0.0),
+            "compensated_moments": per_link(tree.compensated_moments, np.zeros(3)),
+        }
     return dataclasses.replace(
         tree,
+        **compensated,
         joint_frames=stacked(frames),
         joint_axes_local=stacked([tree.joint_axes_local[i] for i, _ in links]),
         mimic_multiplier=per_link(tree.mimic_multiplier, 1.0),

@@ -13,7 +13,7 @@ from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 def commanded_torques(
     arm: RobotArmParameters, q: Float[Array, " n"], qd: Float[Array, " n"], qdd: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """tau_cmd = M(q) q̈ + c(q, q̇) + g(q) + f q̇ + tau_c sign(q̇) + k (q - q0), in N·m or N.
+    """tau_cmd = M(q) q̈ + c(q, q̇) + g(q) - g_c(q) + f q̇ + tau_c sign(q̇) + k (q - q0), N·m or N.
 
     Of rigid joints on a fixed base, with nothing but gravity from outside. M has the armature.
     """
@@ -21,4 +21,4 @@ def commanded_torques(
     tau = tau + jnp.asarray(arm.joint_friction_n_m_s, q.dtype) * qd
     if arm.coulomb_friction_n_m is not None:
         tau = tau + jnp.asarray(arm.coulomb_friction_n_m, q.dtype) * jnp.sign(qd)
-    return tau - forces.spring_torques(arm.tree, q)
+    return tau - forces.spring_torques(arm.tree, q) - forces.compensation(arm, q)

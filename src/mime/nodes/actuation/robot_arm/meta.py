@@ -7,7 +7,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.6.0",
+    version="1.7.0",
     stability="experimental",
     summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, "
     "driven by joint torques.",
@@ -43,6 +43,8 @@ ROBOT_ARM_META = NodeMeta(
         "Uniform gravity, given in world axes and rotated into the base.",
         "External wrenches are in world axes, at each link's own <inertial> origin or the tool.",
         "Fixed joints of the URDF are merged when it is read; their links stay addressable.",
+        "Compensation of gravity (MJCF gravcomp) has the masses of the file and bears no payload; "
+        "where actuators give it, it counts against their limits and acts on the rotor.",
         "A rotor behind a gear adds gear² times its inertia to the diagonal of M, no gyroscopics; "
         "behind a spring it spins by itself.",
         "Friction of an elastic joint is its gear's: it acts on the rotor.",
@@ -92,6 +94,7 @@ ROBOT_ARM_META = NodeMeta(
         ),
         ("1.5.0", "2026-11-17", "A base that floats."),
         ("1.6.0", "2026-11-18", "`end_effector_twist_world`."),
+        ("1.7.0", "2026-11-18", "Compensation of gravity that an MJCF states (gravcomp)."),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
     "of the tool that it carries.",
@@ -110,6 +113,7 @@ ROBOT_ARM_META = NodeMeta(
     implementation=(
         Mapped("M(q)", f"{_KINEMATICS}.crba.mass_matrix", "CRBA"),
         Mapped("c(q, q̇) + g(q)", f"{_KINEMATICS}.rnea.nonlinear_bias", "RNEA, one pass"),
+        Mapped("g_c(q)", f"{_KINEMATICS}.compensation.compensating_torques", "RNEA, other masses"),
         Mapped("J_i", f"{_KINEMATICS}.fk.frame_jacobian", "linear rows first"),
         Mapped("Σ J_iᵀ F_i", f"{_NODE}._wrench_to_joint_torques", "one inward pass of RNEA"),
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),

@@ -12,6 +12,7 @@ from mime._text import quoted
 from mime.control.base_frame import from_base, to_base
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
+    compensating_torques,
     forward_dynamics,
     frame_jacobian_at,
     frame_pose,
@@ -20,6 +21,7 @@ from mime.control.kinematics import (
     mass_matrix,
     rnea,
 )
+from mime.control.kinematics.compensation import by_actuators
 from mime.control.kinematics.coupling import solver
 from mime.control.kinematics.writing import write_text
 from mime.control.servo_step import servo_step
@@ -27,10 +29,12 @@ from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
 from mime.core.pose import IDENTITY_POSE, compose
+from mime.core.problem import Problem
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.robot_arm import elastic, floating, forces, integrators, stops
 from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.drawing import arm_drawing
+from mime.nodes.actuation.robot_arm.inertia import inertia_problems
 from mime.nodes.actuation.robot_arm.meta import ROBOT_ARM_META
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.nodes.actuation.robot_arm.springs import only, spread
@@ -39,7 +43,7 @@ from mime.nodes.control.joint_controllers import goal_monitors
 
 
 class RobotArmNode(RobotArmParameters):
-    """M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ - k (q - q0) + Σ J_iᵀ F_i
+    """M(q) q̈ + c(q, q̇) + g(q) = tau_cmd - f q̇ - k (q - q0) + g_c(q) + Σ J_iᵀ F_i
 
     Semi-implicit Euler: q̇' = q̇ + dt q̈ and q' = q + dt q̇', with the friction f taken at q̇'
     (`integrator="implicit"`) or at q̇ (`"explicit"`).
@@ -48,7 +52,8 @@ class RobotArmNode(RobotArmParameters):
     θ = q - x that the spring joins to the link. The arm's state then holds the deflections x too,
     and a state of joint angles alone has relaxed springs.
 
-    k and q0 are those of springs beside the joints, of which an MJCF may have some.
+    k and q0 are those of springs beside the joints, of which an MJCF may have some; g_c is what is
+    compensated of gravity (MJCF `gravcomp`), see `compensating_torques`.
 
     With `base="floating"` the root flies freely (no contact): its pose and twist are states then,
     see `floating`.
@@ -95,7 +100,9 @@ class RobotArmNode(RobotArmParameters):
             ),
             "joint_angles": Output((n,), "rad", "q"),
             "joint_velocities": Output((n,), "rad/s", "q̇"),
-            "joint_torques_actual": Output((n,), "N·m", "tau_cmd - f q̇ - k (q - q0) + Jᵀ F_ext"),
+            "joint_torques_actual": Output(
+                (n,), "N·m", "tau_cmd - f q̇ - k (q - q0) + g_c + Jᵀ F_ext"
+            ),
         }
         if self.servo is not None:
             spec["servo_torques"] = Output((n,), "N·m", "of the servo over the last step")
@@ -131,8 +138,8 @@ class RobotArmNode(RobotArmParameters):
     def state_holding(self, joint_angles: Float[ArrayLike, " n"]) -> State:
         """The arm at rest, its springs wound up by its weight: x = -g(q) / k.
 
-        A commanded torque of g(q) keeps it there. Springs beside the joints count as weight, and a
-        base that floats is taken to be held where it starts.
+        A commanded torque of g(q) keeps it there. Springs beside the joints and what compensates
+        gravity count as weight, and a base that floats is taken to be held where it starts.
         """
         q = jnp.asarray(joint_angles, jnp.result_type(float))
         state = self.initial_state() | {"joint_angles": q}
@@ -143,6 +150,9 @@ class RobotArmNode(RobotArmParameters):
             gravity = to_base(pose, self.gravity_world)
             g = jnp.asarray(gravity_vector(self.loaded_tree, q, gravity))
             g = g - forces.spring_torques(self.tree, q)
+            if self.tree.compensated_masses is not None:
+                borne = compensating_torques(self.tree, q, gravity)[-self.num_joints :]
+                g = g - jnp.where(by_actuators(self.tree), 0, borne)
             k = jnp.asarray(self.joint_stiffness_n_m_per_rad)
             state["joint_deflections"] = -only(g, self.elastic_joints) / k
         return state
@@ -167,7 +177,7 @@ class RobotArmNode(RobotArmParameters):
 
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
-        tau = forces.driving_torques(self, inputs, qd) + forces.link_torques(self, q, inputs)
+        tau = forces.driving_torques(self, q, inputs, qd) + forces.link_torques(self, q, inputs)
         diagonal = forces.implicit_friction(self, dt, q.dtype)
         if self.joint_limits == "spring":
             push, stiffness = forces.soft_stops(self, q, qd, dt)
@@ -256,14 +266,27 @@ class RobotArmNode(RobotArmParameters):
             lower, upper = forces.limits(self, s["joint_angles"].dtype)
             return jnp.maximum(s["joint_angles"] - upper, lower - s["joint_angles"])
 
-        speed, torque = "joint_velocities", "commanded_joint_torques"
+        def driven(s: State, u: Values) -> Array:
+            arm, now = self, s["joint_angles"]
+            if self.base == "floating":
+                arm, now = floating.on_fixed_base(self, s), floating.joint_state(s)["joint_angles"]
+            borne = forces.actuator_compensation(arm, now) + jnp.zeros_like(now)
+            return jnp.abs(u["commanded_joint_torques"] + borne[-self.num_joints :])
+
+        speed = "joint_velocities"
         limited = self.saturate_effort or self.servo is not None
         add("velocity", "rad/s", tree.velocity_limits, lambda s, u: jnp.abs(s[speed]))
         if not limited:
-            add("commanded torque", "N·m", tree.effort_limits, lambda s, u: jnp.abs(u[torque]))
+            add("commanded torque", "N·m", tree.effort_limits, driven)
         if self.joint_limits == "spring":
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found if self.servo is None else found | goal_monitors(tree)
+
+    def value_problems(self) -> Iterator[Problem]:
+        found = list(super().value_problems())
+        yield from found
+        if not found:  # masses below 0 are told first
+            yield from inertia_problems(self)
 
     def value_warnings(self) -> Iterator[Warning]:
         yield from spring_warnings(self)
@@ -289,7 +312,7 @@ class RobotArmNode(RobotArmParameters):
         if self.elastic_joints:
             return elastic.accelerations(self, state, inputs, 0.0, 0.0)[:2]
         q, qd = state["joint_angles"], state["joint_velocities"]
-        tau = forces.driving_torques(self, inputs, qd) + forces.link_torques(self, q, inputs)
+        tau = forces.driving_torques(self, q, inputs, qd) + forces.link_torques(self, q, inputs)
         if self.joint_limits == "spring":
             tau = tau + forces.soft_stops(self, q, qd, 0.0)[0]
         if self.servo is not None:
@@ -323,7 +346,7 @@ class RobotArmNode(RobotArmParameters):
                 "joint_deflections": x,
                 "spring_torques": -jnp.asarray(k, x.dtype) * x - jnp.asarray(v, x.dtype) * xd,
             }
-        tau = forces.driving_torques(self, boundary_inputs, rotor_velocities)
+        tau = forces.driving_torques(self, q, boundary_inputs, rotor_velocities)
         if self.servo is not None:
             tau = tau + state["servo_torques"]
             fluxes["servo_torques"] = state["servo_torques"]

@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from mime._text import nearest, quoted
-from mime.control.kinematics import KinematicTree, parse_robot
+from mime.control.kinematics import KinematicTree
 from mime.control.kinematics.editing.checks import base_problems
-from mime.core.arguments import instance, text
+from mime.core.arguments import text
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries
 from mime.core.pose import IDENTITY_POSE
@@ -24,12 +24,14 @@ from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.payload import Payload
 from mime.nodes.actuation.robot_arm.per_joint import by_name, sized
 from mime.nodes.actuation.robot_arm.servo import Servo
-from mime.nodes.actuation.robot_arm.tree_keys import edited
+from mime.nodes.actuation.robot_arm.tree_keys import read
 
 _OF_LINKS = {
     "mass_kg": ("tree.masses", "kg"),
     "com_m": ("tree.coms", "m"),
     "inertia_kg_m2": ("tree.inertias", "kg·m²"),
+    "compensated_mass_kg": ("tree.compensated_masses", "kg"),
+    "compensated_moment_kg_m": ("tree.compensated_moments", "kg·m"),
 }
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
@@ -117,7 +119,8 @@ class RobotArmParameters(Node):
         spring_integrator: str = "midpoint",
         saturate_effort: bool = False,
         base: str | None = None,
-        on_problem: str = "refuse",
+        on_problem: str = "warn",
+        open_loops: bool = False,
         subtree: Any = None,
         attach: Any = None,
         lock: Any = None,
@@ -154,22 +157,14 @@ class RobotArmParameters(Node):
         base                    "fixed": the root stands at base_pose_world; "floating": it flies
                                 freely, from `base_position_world_m` ... of the state on. Default:
                                 what the file says (an MJCF with a free joint floats)
-        on_problem              "refuse" (default): a file with a mistake, or with what MIME does
-                                not simulate, is refused; "report": what can be mended or left out
-                                is, and `tree.report` lists it
+        on_problem              of a file: "warn" (default), "refuse" or "mend", see `parse_robot`
+        open_loops              of a file: cut closed loops, see `parse_robot`
         subtree, attach, lock, frames    changes of the tree, see `tree_keys`
         wrench_frames           links or frames at which `external_wrenches_at_frames` acts
         payload                 `Payload(link, mass_kg, com_m, inertia_kg_m2)`
         servo                   `Servo(kp, kd)`: holds the joints, stable at any gain
         """
-        instance("urdf_path", urdf_path, str, os.PathLike, KinematicTree)
-        text("on_problem", on_problem)
-        tree = (
-            urdf_path
-            if isinstance(urdf_path, KinematicTree)
-            else parse_robot(urdf_path, base=base, on_problem=on_problem)
-        )
-        tree, found = edited(tree, subtree, attach, lock, frames)
+        tree, found = read(urdf_path, base, on_problem, open_loops, subtree, attach, lock, frames)
         found += [] if base is None else base_problems(tree, base)
         if found:  # names of links and joints are not known
             raise ParameterError(f"{type(self).__name__} {name!r}", found)

@@ -97,14 +97,14 @@ class JointTrajectoryNode(Node):
         jerk_limits_rad_per_s3: Any,
         *,
         tree: KinematicTree | str | os.PathLike[str] | None = None,
-        on_problem: str = "refuse",
+        on_problem: str = "warn",
     ):
         """Limits: one for all joints, or (N,). Prismatic joints count in m instead of rad.
 
         waypoints_rad  (2 or more, N); the first one at t = 0
         tree           the robot, or the path of its URDF or MJCF: it is drawn as it should move,
                        and the waypoints are held to its joints. It needs no masses
-        on_problem     of a file: "report" mends what can be, see `parse_robot`
+        on_problem     of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
         self.tree = None if tree is None else given_tree(tree, on_problem)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from mime.commands import UserMistakeError
-from mime.commands.robots import read_robot
+from mime.commands.robots import RobotOptions, read_robot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,18 +61,12 @@ def show_described(name: str, robot: Any) -> None:
     print(f"    tree = parse_robot(robot.{kind}_PATH{search})")
 
 
-def show_file(
-    file: Path,
-    on_problem: str,
-    search_path: tuple[str, ...],
-    xacro: bool = False,
-    arguments: tuple[str, ...] = (),
-) -> None:
+def show_file(file: Path, options: RobotOptions) -> None:
     """Joints, limits, masses and report of a robot's file."""
     from mime.control.kinematics import RobotFileError
 
     try:
-        tree = read_robot(file, on_problem, search_path, xacro, arguments)
+        tree = read_robot(file, options)
     except RobotFileError as error:
         if len(error.findings) > 1:
             _show_report(error.findings)

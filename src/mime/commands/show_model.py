@@ -1,5 +1,6 @@
 """`mime show MODEL`: the joints of a robot, and what of its file is not simulated as written."""
 
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -63,10 +64,12 @@ def show_described(name: str, robot: Any) -> None:
 
 def show_file(file: Path, options: RobotOptions) -> None:
     """Joints, limits, masses and report of a robot's file."""
-    from mime.control.kinematics import RobotFileError
+    from mime.control.kinematics import RobotFileError, RobotFileWarning
 
     try:
-        tree = read_robot(file, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RobotFileWarning)  # the table says it
+            tree = read_robot(file, options)
     except RobotFileError as error:
         if len(error.findings) > 1:
             _show_report(error.findings)

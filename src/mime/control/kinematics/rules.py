@@ -215,11 +215,13 @@ RULES: dict[str, Rule] = {
     "loop": Rule(
         "refused",
         "closed loops: `connect`, `weld`, a link with two parents",
-        "`lock=`, `subtree=` or `open_loops=True`",
+        "take out by `lock=` or `subtree=`, or cut by `open_loops=True`",
     ),
-    "ball": Rule("refused", "ball joints", "`lock=` or `subtree=`"),
+    "ball": Rule("refused", "ball joints", "take out by `lock=` or `subtree=`"),
     "several bodies": Rule(
-        "refused", "several free bodies, joints beside a floating base", "`lock=` or `subtree=`"
+        "refused",
+        "several free bodies, joints beside a floating base",
+        "take out by `lock=` or `subtree=`",
     ),
 }
 """The table, by the names that findings carry."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mime._text import quoted, shortened
+from mime._text import nearest, quoted, shortened
 from mime.control.kinematics.editing.bodies import NO_BODY, RigidBody
 from mime.control.kinematics.editing.checks import base_problems
 from mime.control.kinematics.physical_inertia import is_physical, nearest_physical_inertia
@@ -122,7 +122,8 @@ def _check_topology(
         for role, name in (("parent", joint.parent), ("child", joint.child)):
             if name not in links:
                 raise joint.element.error(
-                    f"joint {joint.name!r} has {role} link {name!r}, which does not exist. "
+                    f"joint {joint.name!r} has {role} link {name!r}, which does not exist"
+                    f"{nearest(name, links, 3)}. "
                     "Add the <link> or correct the name."
                 )
         if joint.child in parent_joint:
@@ -297,8 +298,9 @@ def _masters(moving: list[UrdfJoint], joints: dict[str, UrdfJoint]) -> dict[str,
         joint = start
         while joint.mimics is not None and joint.name not in masters:
             if joint.mimics not in joints or joint.mimics in chain:
+                near = nearest(joint.mimics, joints, 3)
                 known = joint.mimics in joints
-                what = "one that mimics it back" if known else "which does not exist"
+                what = "one that mimics it back" if known else f"which does not exist{near}"
                 raise joint.element.error(
                     f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>."
                 )

@@ -167,6 +167,9 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
         given = (q, q, q, g)
         with pytest.raises(InputError, match=words):
             step(*given) if step is not kin.forward_dynamics else step(tree, *given)
+    ends = np.array([[-1.0, 1.0], [-1.0, 1.0], [0.25, 0.5]])
+    with pytest.raises(InputError, match=r"lock=\{'j2': 0\.25\}"):
+        kin.forward_dynamics(dataclasses.replace(tree, joint_limits=ends), q, q, q, g)
     assert np.all(np.isfinite(kin.forward_dynamics(tree, q, q, q, g, None, np.full_like(q, 0.1))))
     geared = dataclasses.replace(tree, rotor_inertia=np.full(3, 1e-3))
     found = kin.forward_dynamics(geared, q, q, q, g)

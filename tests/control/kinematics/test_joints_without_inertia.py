@@ -48,6 +48,12 @@ def test_a_subtree_without_mass_a_point_on_an_axis_and_an_armature(tmp_path):
     assert names(dataclasses.replace(geared, gear_ratio=np.array([1.0, 1, 1, 0]))) == ("j2", "j3")
 
 
+def test_a_right_angle_of_1_5708_puts_a_mass_on_an_axis_and_0_1_mm_do_not(tmp_path):
+    turned = 0.3 * np.array([0.0, np.cos(1.5708), np.sin(1.5708)])  # 1e-6 m off
+    assert names(robot(tmp_path, [(-1, Z, O)], coms=[turned])) == ("j0",)
+    assert names(robot(tmp_path, [(-1, Z, O)], coms=[[0.0, 1e-4, 0.3]])) == ()
+
+
 def test_joints_that_only_together_move_nothing_are_all_named(tmp_path):
     on_one_axis = [(-1, Z, O), (0, Z, Z)]
     assert names(robot(tmp_path, on_one_axis, masses=[0, 1], coms=[O, X])) == ("j0", "j1")
@@ -161,6 +167,9 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
         given = (q, q, q, g)
         with pytest.raises(InputError, match=words):
             step(*given) if step is not kin.forward_dynamics else step(tree, *given)
+    ends = np.array([[-1.0, 1.0], [-1.0, 1.0], [0.25, 0.5]])
+    with pytest.raises(InputError, match=r"lock=\{'j2': 0\.25\}"):
+        kin.forward_dynamics(dataclasses.replace(tree, joint_limits=ends), q, q, q, g)
     assert np.all(np.isfinite(kin.forward_dynamics(tree, q, q, q, g, None, np.full_like(q, 0.1))))
     geared = dataclasses.replace(tree, rotor_inertia=np.full(3, 1e-3))
     found = kin.forward_dynamics(geared, q, q, q, g)

@@ -113,7 +113,7 @@ def inertia_problem(tree: KinematicTree, names: Sequence[str]) -> Problem:
         message += "what they move has neither a mass off the axis nor a moment about it"
     hint = "Give a mass or an inertia to a link that moves (tree.with_payload, payload=)"
     if joints:
-        held = ", ".join(f"{name!r}: 0.0" for name in joints[:3])
+        held = ", ".join(f"{name!r}: {_rest(tree, name)!r}" for name in joints[:3])
         hint += f", rotor inertia (rotor_inertia_kg_m2=), or hold what need not move: lock={{{held}"
         hint += ", ...}" if len(joints) > 3 else "}"
     return Problem(("tree",), message, hint)
@@ -303,7 +303,15 @@ def _agreeing(links: _Links, motions: np.ndarray) -> np.ndarray:
 
 
 def _is_empty(mass: Any, inertia: Any) -> bool:
-    return float(mass) == 0.0 and not np.any(np.asarray(inertia))
+    return known(mass, inertia) and float(mass) == 0.0 and not np.any(np.asarray(inertia))
+
+
+def _rest(tree: KinematicTree, joint: str) -> float:
+    """0, or the limit of a joint that is nearest to it."""
+    if not known(tree.joint_limits):
+        return 0.0
+    lower, upper = np.asarray(tree.joint_limits)[tree.joint_names.index(joint)]
+    return float(np.clip(0.0, lower, upper))
 
 
 def _empty_links(tree: KinematicTree, names: Sequence[str]) -> list[str]:

@@ -183,10 +183,10 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
 @pytest.mark.parametrize("native", ["", "off"])
 def test_a_tree_is_judged_once_and_not_in_every_call(tmp_path, monkeypatch, native):
     monkeypatch.setenv("MIME_NATIVE", native)
+    tree = robot(tmp_path, [(-1, Z, O)], coms=[X])
     module = sys.modules["mime.control.kinematics.joints_without_inertia"]
     judged, whole = [], module._links
     monkeypatch.setattr(module, "_links", lambda *given: judged.append(given) or whole(*given))
-    tree = robot(tmp_path, [(-1, Z, O)], coms=[X])
     for _ in range(3):
         kin.forward_dynamics(tree, O[:1], O[:1], O[:1], GRAVITY)
     assert len(judged) == 1

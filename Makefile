@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .NOTPARALLEL:  # one installation at a time in one folder; the tests use all cores by themselves
 
-.PHONY: setup browser demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
+.PHONY: help setup browser demo test test-quick fuzz soak lint bench bench-quick docs picture contest verify clean
 .DEFAULT_GOAL := demo
 
 # Modules are compiled when they are first imported: most of the 15,000 in here never are.
@@ -44,6 +44,9 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile -c co
 .venv/.soak: pyproject.toml constraints.txt | .venv/.made
 	$(BIN)/python $(INSTALL) -e '.[soak]'
 	@touch .venv/.runtime .venv/.tests .venv/.docs $@
+
+help:  ## these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 setup: .venv/.tests browser  ## the environment with all that the tests need
 
@@ -75,7 +78,7 @@ test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests b
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
-soak: .venv/.soak browser  ## all tests at full size: every robot, case and seed, thousands of programs; hours
+soak: .venv/.soak browser  ## all tests at full size: every robot, case and seed; some 30 minutes on two quiet cores
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
 	MIME_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore=tests/soak
 

@@ -132,12 +132,12 @@ def rules_table():
     titles = {"noted": "Noted", "reported": "Reported", "refused": "Refused"}
     parts = []
     for kind, title in titles.items():
-        parts += ["", f"### {title}", "", f"| {title.lower()} | in | what MIME does |"]
-        parts.append("| --- | --- | --- |")
+        does = "what to do" if kind == "refused" else "what MIME does"
+        parts += ["", f"| {title} | {does} |", "| --- | --- |"]
         for rule in RULES.values():
             if rule.kind == kind:
                 mend = f'; `"mend"`: {rule.mend}' if rule.mend else ""
-                cells = (rule.what, rule.formats, rule.effect + mend)
+                cells = (rule.what, rule.effect + mend)
                 parts.append(f"| {' | '.join(cells)} |")
     return "\n".join([*parts, ""])
 

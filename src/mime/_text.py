@@ -9,6 +9,8 @@ from typing import Any
 MOST_LETTERS = 1_500
 """Of a message: whoever reads on a terminal sees its beginning and its end."""
 _MOST_NAMES, _LONGEST_NAME = 20, 60
+_NEAREST = 3
+"""Names of links or joints in a message that are told beside a wrong one."""
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -52,12 +54,40 @@ def _arrive(kind: Any, args: tuple[Any, ...], attributes: dict[str, Any]) -> Any
     return error
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """` (did you mean 'x'?)` when a known name is near, else nothing."""
+def nearest(name: str, known: Iterable[str], most: int = 1) -> str:
+    """` (did you mean 'x'?)`, with at most so many known names that are near; else nothing."""
+    close = [brief(entry, _LONGEST_NAME) for entry in _near(name, known, most)]
+    *others, last = close or [""]
+    words = f"{', '.join(others)} or {last}" if others else last
+    return f" (did you mean {words}?)" if close else ""
+
+
+def unknown_name(name: Any, known: Iterable[str], kind: str) -> tuple[str, str]:
+    """What is said of a name of a link or joint that is not there, and of those that are.
+
+    `names no link 'tol' (did you mean 'tool' or 'tool0'?)` and `It has 24 links`.
+    """
+    names = [str(entry) for entry in known]
+    near = nearest(str(name), names, _NEAREST)
+    return f"names no {kind} {brief(name)}{near}", f"It has {counted(str(name), names, kind)}"
+
+
+def counted(name: str, known: Iterable[str], kind: str) -> str:
+    """`24 links`; with the first three of them where no name is near; all where they are few."""
+    names = [str(entry) for entry in known]
+    words = f"{len(names)} {kind}{'' if len(names) == 1 else 's'}"
+    few = len(names) <= _NEAREST
+    if not names or (not few and _near(name, names, 1)):
+        return words
+    shown = ", ".join(brief(entry, _LONGEST_NAME) for entry in names[:_NEAREST])
+    return f"{words}: {shown}{'' if few else ', ...'}"
+
+
+def _near(name: str, known: Iterable[str], most: int) -> list[str]:
     if len(str(name)) > _LONGEST_NAME:  # the search takes a time that grows with its square
-        return ""
-    close = get_close_matches(str(name), [str(entry) for entry in known], n=1, cutoff=0.5)
-    return f" (did you mean {brief(close[0], _LONGEST_NAME)}?)" if close else ""
+        return []
+    names = dict.fromkeys(str(entry) for entry in known)
+    return get_close_matches(str(name), names, n=most, cutoff=0.5)
 
 
 def warn_user(warning: Warning) -> None:

@@ -202,7 +202,7 @@ REFUSALS = {
     ),
     "link": (
         {"waypoints_m": CORNERS, "end_effector_link_name": "tol"},
-        "end_effector_link_name must be a link of the arm, got 'tol'; it has 'base_link'",
+        "end_effector_link_name names no link 'tol' .did you mean 'tool'.*It has [0-9]+ links$",
     ),
     "speed": (
         {"waypoints_m": CORNERS, "speed_m_per_s": 0.0},
@@ -215,6 +215,21 @@ REFUSALS = {
 def test_what_no_arm_can_follow_is_refused(options, message):
     with pytest.raises(ParameterError, match=message):
         node(**options)
+
+
+def test_a_waypoint_whose_position_alone_is_within_reach_names_position_only():
+    """A planar arm that holds its tool level reaches no point as far out as its links."""
+    planar = parse_urdf(model_path("planar_arm_3link"))
+    bent = [0.9, -0.6, -0.3]
+    pose = np.asarray(frame_pose(planar, np.array(bent), "tool"))
+    reach = np.asarray(frame_pose(planar, np.array([0.3, 0.0, 0.0]), "tool"))[:3]
+    options = {"waypoints_m": [pose[:3], 0.99 * reach]}
+    with pytest.raises(ParameterError, match="or pass position_only=True, if the tool may turn"):
+        ToolPathNode("path", 1e-3, planar, "tool", bent, 0.1, **options)
+    ToolPathNode("path", 1e-3, planar, "tool", bent, 0.1, position_only=True, **options)
+    options = {"waypoints_m": [pose[:3], 2.0 * reach]}
+    with pytest.raises(ParameterError, match=r"or choose another posture$"):
+        ToolPathNode("path", 1e-3, planar, "tool", bent, 0.1, **options)
 
 
 SCENARIO = """

@@ -178,7 +178,7 @@ def has_pinocchios_dynamics(tree: KinematicTree, file: Path) -> bool:
             model = pin.buildModelFromUrdf(str(file))
     except (ValueError, RuntimeError):
         return False
-    text = re.sub(rb"<!--.*?-->", b"", file.read_bytes(), flags=re.DOTALL)
+    text = re.sub(rb"<!--.*?-->", b"", file.read_bytes().strip(), flags=re.DOTALL)
     robot = ElementTree.fromstring(text.replace(b"drake:", b""))
     inertias, axes = robot.iter("inertia"), robot.findall("joint/axis")
     six = {"ixx", "ixy", "ixz", "iyy", "iyz", "izz"}

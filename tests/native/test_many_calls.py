@@ -192,3 +192,37 @@ def test_a_batch_of_many_motors_has_the_bits_of_its_single_runs(by_table):
         for node, fields in single.fields.items():
             for field, values in fields.items():
                 assert same_bits(batch.fields[node][field][member], values), (node, field)
+
+
+def test_arrays_too_large_for_registers_are_treated_by_loops_and_not_by_a_called_function(many):
+    @jax.jit
+    def chosen(mask, x, y):
+        return jnp.where(mask, x, y) + jnp.where(mask, y, 0.5 * x)
+
+    def function(x):
+        for k in range(4):
+            x = chosen(x > float(k), x, 2.0 * x + float(k))
+        return x
+
+    x = np.random.default_rng(0).integers(-4, 4, (MEMBERS, 40, 40)).astype(float)
+    (found,), (theirs,) = natively(function, x), by_jax(function, x)
+    assert same_bits(found, theirs)
+    text = kernel_text(kernel_of(function, (x,), [False]).closed, (False,), 4, True).text
+    assert text.count("\n") < 1600  # fewer than elements
+
+
+def test_a_slice_of_an_array_in_the_workspace_loads_its_elements_and_no_others(many):
+    @jax.jit
+    def turned(x):
+        return x[::-1] * 2.0 - jnp.abs(x) + jnp.floor(x)
+
+    def function(x):
+        for _ in range(4):
+            x = turned(x)
+        return sum(x[k] * float(k + 1) for k in range(100))
+
+    x = np.random.default_rng(1).integers(-4, 4, (MEMBERS, 100)).astype(float)
+    (found,), (theirs,) = natively(function, x), by_jax(function, x)
+    assert same_bits(found, theirs)
+    text = kernel_text(kernel_of(function, (x,), [False]).closed, (False,), 4, True).text
+    assert text.count(" = load ") < 1000  # 100 slices of 1; of 100 elements each it were 10,000

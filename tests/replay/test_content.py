@@ -10,6 +10,7 @@ import types
 import warnings
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
@@ -24,9 +25,11 @@ from mime import (
     MotorNode,
     Node,
     Output,
+    ParameterError,
     RobotArmNode,
     Trajectory,
     Winding,
+    load_scenario,
     parse_robot,
 )
 from mime.cli import main
@@ -46,6 +49,7 @@ from mime.replay.robot import mass_table, robot_content
 from mime.replay.still import still
 from mime.running.scene import DrawingWarning, scene
 from mime.scenarios.request import seen_fields
+from mime.scenarios.source import ScenarioError
 
 ROOT = Path(__file__).parents[2]
 MOTOR = {"r_ohm": 1.0, "l_henry": 1e-3, "damping_n_m_s": 1e-4}
@@ -100,6 +104,7 @@ def test_every_drawing_follows_fields_that_are_there_and_is_plain_data():
         MotorNode("motor", 1e-3, 1e-4, 0.05, **MOTOR, **warm),
         ElasticJointNode("joint", 1e-3, 0.01, 0.03, 50.0),
         JointTrajectoryNode("path", 1e-3, [[0.0], [1.0]], 1.0, 1.0, 1.0),
+        JointTrajectoryNode("way", 1e-3, np.zeros((2, 3)), 1.0, 1.0, 1.0, tree=urdf),
     ]
     drawn = []
     for node in every:
@@ -117,6 +122,7 @@ def test_every_drawing_follows_fields_that_are_there_and_is_plain_data():
         assert Drawing.from_data(json.loads(json.dumps(drawing.to_data()))) == drawing, cls
         drawn += [cls.__name__] if drawing else []
     assert {"RobotArmNode", "MotorNode", "ElasticJointNode", "DifferentialDriveNode"} <= set(drawn)
+    assert drawn.count("JointTrajectoryNode") == 1  # the one that has a tree
 
 
 class Gadget(Node):
@@ -371,6 +377,61 @@ def test_a_mesh_has_the_colours_of_its_own_folder_and_waits_for_nothing(tmp_path
     assert (0.0, 0.0, 1.0) not in {colour for found in colours.values() for colour in found}
     with pytest.raises(MeshError, match="there is no such file"):
         read_mesh("a.obj")
+
+
+TRAJECTORY = """[simulation]
+duration = 1.0
+timestep = 0.01
+[nodes.path]
+type = "JointTrajectoryNode"
+tree = "{tree}"
+waypoints_rad = [[0.1, 0.2, 0.3], {goal}]
+velocity_limits_rad_per_s = 2.0
+acceleration_limits_rad_per_s2 = 8.0
+jerk_limits_rad_per_s3 = 80.0
+"""
+
+
+@pytest.mark.parametrize("tree", ["model:planar_arm_3link", "arm.urdf"])
+def test_a_trajectory_with_a_tree_is_drawn_without_an_arm(tmp_path, tree):
+    shutil.copy(model_path("planar_arm_3link"), tmp_path / "arm.urdf")
+    file = tmp_path / "way.toml"
+    file.write_text(TRAJECTORY.format(tree=tree, goal="[0.9, -0.7, 0.5]"))
+    scenario = load_scenario(file)
+    run = scenario.run()
+    content, _ = page_content(run, "way")
+    arm = RobotArmNode("arm", 0.01, model_path("planar_arm_3link"), "tool")
+    robot = [shape for shape in arm.drawing().shapes if shape.layer == "robot"]
+    drawn = [shape for shape in content["shapes"] if shape.get("layer", "robot") == "robot"]
+    assert len(drawn) == len(robot) > 0
+    tree = arm.tree
+    (plot,) = [p for p in content["plots"] if p["title"].startswith("path.desired_joint_angles")]
+    assert [curve["label"] for curve in plot["curves"]] == list(tree.joint_names)
+    values = np.asarray(run["path"]["desired_joint_angles"])[-1]
+    frames = world_matrices(run.drawing, lambda value, step: float(values[value.index]))
+    assert run.drawing.fields() == ["path.desired_joint_angles"]
+    expected = np.asarray(pose_to_matrix(frame_pose(tree, np.array([0.9, -0.7, 0.5]), "tool")))
+    np.testing.assert_allclose(frames["path/tool"], expected, atol=1e-6)  # single precision
+
+
+def test_a_trajectory_of_a_robot_without_masses_is_drawn_and_held_to_its_joints(tmp_path):
+    tree = parse_robot(model_path("planar_arm_3link"))
+    bare = eqx.tree_at(lambda t: (t.masses, t.inertias), tree, (0 * tree.masses, 0 * tree.inertias))
+    rows = np.zeros((2, 3))
+    way = JointTrajectoryNode("way", 1e-3, rows, 1.0, 1.0, 1.0, tree=bare)
+    drawn = [shape for shape in way.drawing().shapes if shape.layer == "robot"]
+    assert len(drawn) == len(tree.visuals) > 0
+    assert JointTrajectoryNode("way", 1e-3, rows, 1.0, 1.0, 1.0).drawing() == Drawing()
+    names = "'shoulder', 'elbow', 'wrist'"
+    with pytest.raises(
+        ParameterError, match=f"must have 3 numbers in each row, got 2(?s:.*){names}"
+    ):
+        JointTrajectoryNode("way", 1e-3, np.zeros((2, 2)), 1.0, 1.0, 1.0, tree=tree)
+    with pytest.raises(ParameterError, match="puts joint 'elbow' at 9 rad, outside its limits"):
+        JointTrajectoryNode("way", 1e-3, [rows[0], [0, 9, 0]], 1.0, 1.0, 1.0, tree=tree)
+    (tmp_path / "way.toml").write_text(TRAJECTORY.format(tree="model:planar_arm_3lnk", goal="[0]"))
+    with pytest.raises(ScenarioError, match="did you mean 'planar_arm_3link'"):
+        load_scenario(tmp_path / "way.toml")
 
 
 def test_a_small_deflection_is_shown_many_times_as_large():

@@ -88,6 +88,7 @@ def good_calls():
                 "velocity_limits_rad_per_s": top,
                 "acceleration_limits_rad_per_s2": top,
                 "jerk_limits_rad_per_s3": top,
+                "tree": tree,
             },
         ),
         "JointPDNode": (

@@ -7,7 +7,7 @@ import tyro
 
 from mime._text import brief, nearest
 from mime.commands import OK, UserMistakeError
-from mime.commands.robots import SUFFIXES, OnProblem, SearchPath, Xacro, XacroArguments
+from mime.commands.robots import AS_IT_SAYS, SUFFIXES, Robot, RobotOptions
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -24,10 +24,7 @@ def show(
         tyro.conf.arg(metavar="NAME", help="see `mime list`; or a file: robot, scenario"),
     ],
     markdown: Annotated[bool, tyro.conf.arg(help="as a page of the documentation")] = False,
-    on_problem: OnProblem = "warn",
-    search_path: SearchPath = (),
-    xacro: Xacro = False,
-    arg: XacroArguments = (),
+    robot: Robot = AS_IT_SAYS,
 ) -> int:
     """Show a node type (parameters, inputs, fluxes, state, equations), robot, motor or scenario.
 
@@ -35,11 +32,7 @@ def show(
     file says and MIME takes otherwise is a table. A motor is one of the catalogue. A scenario is a
     bundled one, or a file that ends in .toml.
     """
-    if (
-        _show_model(node, on_problem, search_path, xacro, arg)
-        or _show_motor(node)
-        or _show_scenario(node)
-    ):
+    if _show_model(node, robot) or _show_motor(node) or _show_scenario(node):
         return OK
     from mime.reporting import node_sheet
     from mime.reporting.summary import wide_console
@@ -82,17 +75,15 @@ def show(
     return OK
 
 
-def _show_model(
-    name: str, on_problem: str, search_path: tuple[str, ...], xacro: bool, arg: tuple[str, ...]
-) -> bool:
+def _show_model(name: str, options: RobotOptions) -> bool:
     """True when the name is that of a robot, which is shown."""
     from mime.commands import show_model
 
     file = show_model.bundled_models().get(name)
-    if file is None and (xacro or name.lower().endswith(SUFFIXES)):
+    if file is None and (options.xacro or name.lower().endswith(SUFFIXES)):
         file = Path(name)
     if file is not None:
-        show_model.show_file(file, on_problem, search_path, xacro, arg)
+        show_model.show_file(file, options)
         return True
     robot = show_model.described_models().get(name)
     if robot is not None:

@@ -1,5 +1,6 @@
 """`mime show MODEL`: the joints of a robot, and what of its file is not simulated as written."""
 
+import warnings
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from mime.commands import UserMistakeError
-from mime.commands.robots import read_robot
+from mime.commands.robots import RobotOptions, read_robot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,18 +62,14 @@ def show_described(name: str, robot: Any) -> None:
     print(f"    tree = parse_robot(robot.{kind}_PATH{search})")
 
 
-def show_file(
-    file: Path,
-    on_problem: str,
-    search_path: tuple[str, ...],
-    xacro: bool = False,
-    arguments: tuple[str, ...] = (),
-) -> None:
+def show_file(file: Path, options: RobotOptions) -> None:
     """Joints, limits, masses and report of a robot's file."""
-    from mime.control.kinematics import RobotFileError
+    from mime.control.kinematics import RobotFileError, RobotFileWarning
 
     try:
-        tree = read_robot(file, on_problem, search_path, xacro, arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RobotFileWarning)  # the table says it
+            tree = read_robot(file, options)
     except RobotFileError as error:
         if len(error.findings) > 1:
             _show_report(error.findings)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from mime.commands import OK, RunFailedError, UserMistakeError
-from mime.commands.robots import SUFFIXES, OnProblem, SearchPath, Xacro, XacroArguments, read_robot
+from mime.commands.robots import AS_IT_SAYS, SUFFIXES, Robot, RobotOptions, read_robot
 from mime.commands.run import AllowCode, Debug, Overrides
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def view(
     ] = None,
     no_open: Annotated[bool, tyro.conf.arg(help="write the page and show no browser")] = False,
     allow_code: AllowCode = False,
-    on_problem: OnProblem = "warn",
-    search_path: SearchPath = (),
-    xacro: Xacro = False,
-    arg: XacroArguments = (),
+    robot: Robot = AS_IT_SAYS,
     debug: Debug = False,
 ) -> int:
     """Write a page to look at a robot or a study, or to watch a run, and open it in the browser.
@@ -51,8 +48,8 @@ def view(
     if Path(what).is_dir():
         save, file = _study(Path(what), out)
     else:
-        if xacro or what.lower().endswith(SUFFIXES) or what.startswith("model:"):
-            page = _robot(what, on_problem, search_path, xacro, arg)
+        if robot.xacro or what.lower().endswith(SUFFIXES) or what.startswith("model:"):
+            page = _robot(what, robot)
             name = Path(what.removeprefix("model:")).stem
         else:
             page, name = _page(what, set, allow_code)
@@ -97,15 +94,13 @@ def _study(folder: Path, out: Path | None) -> tuple[Callable[[Path], Path], Path
         raise UserMistakeError(str(error)) from error
 
 
-def _robot(
-    what: str, on_problem: str, search_path: tuple[str, ...], xacro: bool, arg: tuple[str, ...]
-) -> "Replay":
+def _robot(what: str, options: RobotOptions) -> "Replay":
     from mime.models import model_path
     from mime.replay.show import show_robot
 
     try:
         path = model_path(what.removeprefix("model:")) if what.startswith("model:") else Path(what)
-        return show_robot(read_robot(path, on_problem, search_path, xacro, arg), None)
+        return show_robot(read_robot(path, options), None)
     except FileNotFoundError:
         raise
     except (ValueError, KeyError, ImportError) as error:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 JOINT_PASSES = 8
@@ -35,7 +36,8 @@ YIELDING = 0.3
 how far a pivot goes, and nothing about the result.
 """
 
-Solve = Callable[[Array, Array], Array]
+Solve = Callable[[Array, Array, Array, Array], Array]
+Solution = Callable[..., tuple[Array, Array]]
 
 
 class FallingLines(NamedTuple):
@@ -53,41 +55,53 @@ class FallingLines(NamedTuple):
 
 
 def implicit_step(
-    H: Float[Array, "n n"], v_free: Float[Array, " n"], lines: FallingLines, dt: Any, solve: Solve
+    H: Float[Array, "n n"],
+    p: Float[Array, " n"],
+    lines: FallingLines,
+    dt: Any,
+    solve: Solve,
+    start: Float[Array, " n"],
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """v and τ (n,) after the step; v_free is the result without these torques.
+    """v and τ (n,) after the step; p = H v_free is the momentum that is left without these torques.
 
-    `solve(A, b)` is A⁻¹ b, of a positive definite A with zeros wherever H has some. Derivatives are
-    those of the solution: the search decides only on which segments it is.
+    `solve(H, b, added, held)` is x of (H + diag(added)) x = b, with x_j = b_j where j is `held`.
+    The search for the segments begins with those of the velocities `start`.
     """
 
-    def solution(segment: Array, H: Array, v_free: Array, lines: FallingLines, dt: Any) -> Any:
+    def solution(
+        segment: Array, H: Array, p: Array, lines: FallingLines, dt: Any
+    ) -> tuple[Array, Array]:
         """v and τ when each joint is on the line through its segment."""
         upright, at, torque, slope = (on(rows, segment) for rows in lines[2:])
         held = jnp.where(upright, at, 0)
-        p = H @ v_free
-        both = upright[:, None] | upright[None, :]
-        unit = jnp.eye(H.shape[0], dtype=H.dtype)
-        A = jnp.where(both, unit, H + jnp.diag(dt * slope))
-        v = solve(A, jnp.where(upright, at, p + dt * torque - H @ held))
-        v = jnp.where(upright, at, v)
+        right = jnp.where(upright, at, p + dt * torque - H @ held)
+        v = jnp.where(upright, at, solve(H, right, dt * slope, upright))
         return v, jnp.where(upright, (H @ v - p) / dt, torque - slope * v)
 
-    fixed = jax.lax.stop_gradient((H, v_free, lines, dt))
-    weight = YIELDING * diagonal(fixed[0]) / fixed[3]
-    segment = segments(fixed[2], weight, lambda s: solution(s, *fixed), weight * fixed[1])
-    return solution(segment, H, v_free, lines, dt)
+    weight = YIELDING * diagonal(H) / dt
+    return on_segments(solution, lines, weight, weight * start, H, p, lines, dt)
 
 
-def segments(
-    lines: FallingLines, weight: Array, solution: Callable[[Array], Any], start: Array
-) -> Int[Array, " n"]:
-    """The segment of each line on which the solution is.
+def on_segments(
+    solution: Solution, lines: FallingLines, weight: Array, start: Array, *arguments: Any
+) -> tuple[Array, Array]:
+    """The points (v, τ) on `lines` with `(v, τ) = solution(segments, *arguments)`.
 
-    `solution(segment)` gives the points (v, τ) when each is on the line through its segment. With
-    any weights > 0, weight v - τ only rises along a line, and tells its segments apart; `start` is
-    a guess of it.
+    `solution` gives the points when each is on the line through its segment. With any weights > 0,
+    weight v - τ only rises along a line, and tells its segments apart; `start` is a guess of it.
+
+    Derivatives are those of `solution` on these segments.
     """
+    search = jax.lax.stop_gradient((lines, weight, start))
+    return _on_segments(solution, search, arguments)[1]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _on_segments(
+    solution: Solution, search: tuple[FallingLines, Array, Array], arguments: tuple[Any, ...]
+) -> tuple[Int[Array, " n"], tuple[Array, Array]]:
+    """The segments, and the points on them: those of the last pass of the search."""
+    lines, weight, start = search
     corners = weight[:, None] * lines.corner_velocity - lines.corner_torque
     before = jnp.concatenate([jnp.full_like(corners[:, :1], -jnp.inf), corners], 1)
     after = jnp.concatenate([corners, jnp.full_like(corners[:, :1], jnp.inf)], 1)
@@ -95,8 +109,7 @@ def segments(
     def segment_of(place: Array) -> Array:
         return jnp.sum((place[:, None] > corners).astype(jnp.int32), 1)
 
-    def better(segment: Array) -> Array:
-        v, tau = solution(segment)
+    def better(segment: Array, v: Array, tau: Array) -> Array:
         place = weight * v - tau
         size = jnp.abs(weight * v) + jnp.abs(tau) + jnp.abs(on(lines.torque, segment))
         size = size + jnp.abs(on(lines.slope, segment) * v)
@@ -106,21 +119,45 @@ def segments(
         )
         return jnp.where(inside, segment, segment_of(place))
 
-    def wrong(carry: tuple[Array, Array, Array]) -> Array:
-        segment, new, count = carry
-        return jnp.any(segment != new) & (count < MOST_PASSES)
+    def wrong(carry: _Search) -> Array:
+        return jnp.any(carry.segment != carry.new) & (carry.passes < MOST_PASSES)
 
-    def pivot(carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        segment, new, count = carry
+    def pivot(carry: _Search) -> _Search:
+        segment, new, passes, _ = carry
         moves = segment != new
         first = moves & (jnp.arange(moves.shape[0]) == jnp.argmax(moves))
         by_one = jnp.where(first, segment + jnp.sign(new - segment), segment)
-        segment = jnp.where(count < JOINT_PASSES, new, by_one)
-        return segment, better(segment), count + 1
+        segment = jnp.where(passes < JOINT_PASSES, new, by_one)
+        points = solution(segment, *arguments)
+        return _Search(segment, better(segment, *points), passes + 1, points)
 
-    guess, count = segment_of(start), jnp.zeros((), jnp.int32)
-    segment, _, _ = jax.lax.while_loop(wrong, pivot, (guess, better(guess), count))
-    return segment
+    # The first pass takes the guess as it is.
+    guess, none = segment_of(start), jnp.zeros_like(weight)
+    begin = _Search(jnp.full_like(guess, -1), guess, jnp.full((), -1, jnp.int32), (none, none))
+    found = jax.lax.while_loop(wrong, pivot, begin)
+    return found.segment, found.points
+
+
+@_on_segments.defjvp
+def _change(
+    solution: Solution, primals: tuple[Any, Any], tangents: tuple[Any, Any]
+) -> tuple[Any, Any]:
+    segment, points = _on_segments(solution, *primals)
+    _, change = jax.jvp(lambda given: solution(segment, *given), primals[1:], tangents[1:])
+    no_change = np.zeros(segment.shape, jax.dtypes.float0)
+    return (segment, points), (no_change, change)
+
+
+class _Search(NamedTuple):
+    """Where the search for the segments is."""
+
+    segment: Int[Array, " n"]
+    new: Int[Array, " n"]
+    """The segments on which `points` lie."""
+    passes: Int[Array, ""]
+    """How many of them there were, without that of the guess."""
+    points: tuple[Array, Array]
+    """(v, τ) when each joint is on the line through `segment`."""
 
 
 def diagonal(H: Float[Array, "n n"]) -> Float[Array, " n"]:
@@ -133,5 +170,5 @@ def on(entries: Any, segment: Int[Array, " n"]) -> Any:
     """The entry of each joint's segment (n,)."""
     chosen = entries[:, 0]
     for k in range(1, entries.shape[1]):
-        chosen = jnp.where(segment == k, entries[:, k], chosen)
+        chosen = jax.lax.select(segment == k, entries[:, k], chosen)
     return chosen

@@ -1,6 +1,7 @@
 """Inverse kinematics: the joint angles that put a tool where it should be."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, Real
 
-from mime._text import quoted
+from mime._text import unknown_name
 from mime.control import positive_definite
 from mime.control.kinematics import (
     JOINT_TYPE_PRISMATIC,
@@ -18,7 +19,7 @@ from mime.control.kinematics import (
     frame_jacobian_at,
     frame_pose,
 )
-from mime.core.arguments import instance, numbers, text, whole, wrong
+from mime.core.arguments import instance, numbers, text, whole
 from mime.core.pose import (
     IDENTITY_POSE,
     compose,
@@ -45,6 +46,34 @@ MOST_ITERATIONS = 2**31 - 1
 """They are counted in an int32."""
 
 
+class _Question:
+    """What `solve_ik` was asked, and what it answered; empty where that was traced.
+
+    All are equal, so that results of different questions are pytrees of one structure.
+    """
+
+    def __init__(self, answer: Any = None, position_only: Callable[[Any], Any] | None = None):
+        self.answer, self.position_only = answer, position_only
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Question)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __reduce__(self) -> Any:
+        return _Question, ()  # a function of the moment is not sent
+
+    def position_is_reachable(self, q: Any) -> bool:
+        """Whether the target's position can be reached with another orientation.
+
+        False where this is not the question of the answer `q`, or was of the position alone.
+        """
+        if self.position_only is None or not np.array_equal(self.answer, q):
+            return False
+        return bool(self.position_only(q).converged)
+
+
 class IKResult(eqx.Module):
     """What `solve_ik` found: the target or, when `converged` is false, the nearest to it."""
 
@@ -58,15 +87,21 @@ class IKResult(eqx.Module):
     """The number of iterations, all attempts together."""
     converged: Bool[Array, ""]
     """Whether both errors are within their tolerances (the position's, if that alone counts)."""
+    _question: "_Question" = eqx.field(static=True, repr=False, default_factory=lambda: _Question())
+    """What was asked, for the words of `checked`."""
 
     def checked(self) -> "IKResult":
         """The same; or a `ValueError` when the target was not reached. Not for traced results."""
         if not bool(self.converged):
+            advice = "Is it within reach? If so, start nearer or allow more restarts."
+            if self._question.position_is_reachable(self.q):
+                advice = "Its position alone is within reach: pass position_only=True if any "
+                advice += "orientation will do; else start nearer or allow more restarts."
             raise ValueError(
                 "no joint angles within the limits were found for the target: the nearest miss "
                 f"it by {float(self.position_error_m):.3g} m and "
                 f"{float(self.angle_error_rad):.3g} rad after {int(self.iterations)} iterations. "
-                "Is it within reach? If so, start nearer or allow more restarts."
+                f"{advice}"
             )
         return self
 
@@ -107,7 +142,8 @@ def solve_ik(
     """
     instance("tree", tree, KinematicTree)
     if text("frame_name", frame_name) not in tree.frame_names:
-        raise wrong("frame_name", f"one of {quoted(tree.frame_names)}", frame_name)
+        words, known = unknown_name(frame_name, tree.frame_names, "link")
+        raise InputError(f"frame_name {words}. {known}", place=("frame_name",))
     restarts = whole("restarts", restarts)
     max_iterations = whole("max_iterations", max_iterations, 1, most=MOST_ITERATIONS)
     instance("position_only", position_only, bool, np.bool_)
@@ -136,10 +172,22 @@ def solve_ik(
         "max_iterations": (max_iterations, ()),
     }
     arrays = {name: _checked(name, *entry, dtype) for name, entry in given.items()}
+    chain = _chain(tree, frame_name)
     if restarts:
-        arrays["shares"] = _shares(key, restarts, len(_chain(tree, frame_name)), dtype)
+        arrays["shares"] = _shares(key, restarts, len(chain), dtype)
     options = {"frame_name": frame_name, "position_only": position_only, "restarts": restarts}
-    return _solve(tree, arrays, **options)
+    result = _solve(tree, arrays, **options)
+    leaves = jax.tree.leaves((tree, arrays, result.q))
+    if position_only or any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return result
+
+    def without_orientation(q: Any) -> IKResult:
+        with jax.enable_x64(jnp.finfo(dtype).bits == 64):  # as it was asked
+            shares = _shares(jax.random.key(0), 8, len(chain), dtype)
+            more = {**arrays, "q0": q, "shares": shares}
+            return _solve(tree, more, frame_name=frame_name, position_only=True, restarts=8)
+
+    return dataclasses.replace(result, _question=_Question(result.q, without_orientation))
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))

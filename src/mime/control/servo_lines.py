@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from mime.control.falling_torques import FallingLines
 
@@ -102,4 +103,4 @@ def _with_friction(corners: list, segments: list, at_rest: Any, friction: Any) -
 
 
 def _where(condition: Any, yes: tuple, no: tuple) -> tuple:
-    return tuple(jnp.where(condition, a, b) for a, b in zip(yes, no, strict=True))
+    return tuple(lax.select(condition, a, b) for a, b in zip(yes, no, strict=True))

@@ -31,7 +31,7 @@ from mime.control.falling_torques import (
     diagonal,
     implicit_step,
     on,
-    segments,
+    on_segments,
 )
 from mime.control.positive_definite import solve as solve_dense
 from mime.control.servo_lines import ServoLaw, servo_lines
@@ -39,18 +39,21 @@ from mime.control.servo_lines import ServoLaw, servo_lines
 
 def servo_step(
     H: Float[Array, "n n"],
-    v_free: Float[Array, " n"],
+    p: Float[Array, " n"],
     v_now: Float[Array, " n"],
     law: ServoLaw,
     dt: Any,
     solve: Solve,
 ) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """v and the servos' torques (n,); v_free is the velocity without servos and dry friction."""
-    v, total = implicit_step(H, v_free, law.lines(), dt, solve)
+    """v and the servos' torques (n,).
+
+    p = H v_free is the momentum after the step without servos and dry friction.
+    """
+    v, total = implicit_step(H, p, law.lines(), dt, solve, v_now)
     tau = law.torque(v, total)
     V = jnp.maximum(law.V, jnp.abs(v_now))
     # Friction stays what it was before the others gave way.
-    pushed = v_free if law.friction is None else v_free + dt * solve(H, total - tau)
+    pushed = p if law.friction is None else p + dt * (total - tau)
     beyond = jnp.any(jnp.abs(v) > V * (1 + 8 * jnp.finfo(v.dtype).eps))
     return jax.lax.cond(
         beyond, lambda: _giving_way(H, pushed, law._replace(V=V), dt, (v, tau)), lambda: (v, tau)
@@ -59,7 +62,7 @@ def servo_step(
 
 @partial(jax.jit, inline=True)  # traced once for each number of joints
 def _giving_way(
-    H: Array, v_free: Array, law: ServoLaw, dt: Any, guess: tuple[Array, Array]
+    H: Array, p: Array, law: ServoLaw, dt: Any, guess: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     b, K, T, V = law[:4]
     n, eps = H.shape[0], jnp.finfo(H.dtype).eps
@@ -70,22 +73,22 @@ def _giving_way(
     both = servo_lines(b, K, T, jnp.full_like(V, jnp.inf)), limits
     lines = FallingLines(*(jnp.concatenate(rows) for rows in zip(*both, strict=True)))
 
-    def solution(segment: Array, H: Array, v_free: Array, lines: FallingLines, dt: Any) -> Any:
+    def solution(
+        segment: Array, H: Array, p: Array, lines: FallingLines, dt: Any
+    ) -> tuple[Array, Array]:
         """(w, v) and (τ, -μ);   y = w - v."""
         torque, slope = on(lines.torque, segment), on(lines.slope, segment)
         K, c = jnp.diag(dt * slope[:n]), jnp.diag(dt * slope[n:])
         A = jnp.concatenate([jnp.concatenate([H + K, K], 1), jnp.concatenate([-c, H], 1)])
-        rest = jnp.concatenate([H @ v_free + dt * torque[:n], -dt * torque[n:]])
+        rest = jnp.concatenate([p + dt * torque[:n], -dt * torque[n:]])
         found = solve_dense(A, rest[:, None])[:, 0]
         points = jnp.concatenate([found[:n] + found[n:], found[:n]])
         return points, torque - slope * points
 
-    fixed = jax.lax.stop_gradient((H, v_free, lines, dt))
-    weight = jnp.tile(YIELDING * diagonal(fixed[0]) / fixed[3], 2)
-    v, tau = jax.lax.stop_gradient(guess)
+    weight = jnp.tile(YIELDING * diagonal(H) / dt, 2)
+    v, tau = guess
     start = weight * jnp.tile(v, 2) - jnp.concatenate([tau, jnp.zeros_like(tau)])
-    segment = segments(fixed[2], weight, lambda s: solution(s, *fixed), start)
-    points, torques = solution(segment, H, v_free, lines, dt)
+    points, torques = on_segments(solution, lines, weight, start, H, p, lines, dt)
     v = points[n:]
     # Where the limit can be kept it is missed by the steepness only.
     near = jnp.abs(v) < V * (1 + jnp.sqrt(eps) * 1e3)

@@ -170,9 +170,11 @@ def tool_path(
     offset = np.asarray(end_effector_offset_in_link, dtype=float)
     base = np.asarray(base_pose_world, dtype=float)
 
-    def solve(position: np.ndarray, guess: np.ndarray, restarts: int = 0) -> IKResult:
+    def solve(
+        position: np.ndarray, guess: np.ndarray, restarts: int = 0, may_turn: bool = position_only
+    ) -> IKResult:
         target = np.asarray(compose(invert(base), np.concatenate([position, orientation])))
-        options: dict[str, Any] = {"offset": offset, "position_only": position_only}
+        options: dict[str, Any] = {"offset": offset, "position_only": may_turn}
         if restarts:
             options |= {"restarts": restarts, "key": jax.random.key(0)}
         return solve_ik(tree, end_effector_link_name, target, guess, **options)
@@ -219,9 +221,12 @@ def _out_of_reach(
         ahead = solve(segment.at(1.0), q, 20)
         part, found = (part, found) if bool(ahead.converged) else (1.0, ahead)
     place = np.round(segment.at(part), 4).tolist()
+    advice = "Move it, or choose another posture"
+    if bool(solve(segment.at(part), np.asarray(found.q), 8, may_turn=True).converged):
+        advice += "; or pass position_only=True, if the tool may turn: its position is within reach"
     return _refusal(
         segment.source,
         message=f"is out of reach at {segment.name(part)} = {place} m: with the tool held as in "
         f"posture_rad the arm comes within {1e3 * float(found.position_error_m):.3g} mm and "
-        f"{float(found.angle_error_rad):.3g} rad of it. Move it, or choose another posture",
+        f"{float(found.angle_error_rad):.3g} rad of it. {advice}",
     )

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mime._text import nearest, quoted
+from mime._text import counted, nearest, quoted
 from mime.core.arguments import mapping, numbers
 from mime.core.parameters import NamedEntries, Parameterised, declared
 from mime.core.problem import ParameterError, Problem
@@ -85,7 +85,10 @@ def find(node: Parameterised, address: str) -> Leaf:
         if name is not None and not _is_counted(target, part, name):
             entries = _entries(node, address, part, [p for p, _ in parts[count + 1 :]])
             if name not in entries.names:
-                _refuse(node, address, f"no {part} {name!r}", name, list(entries.names))
+                near = nearest(name, entries.names, 3)
+                known = f"It has {counted(name, entries.names, part)}"
+                message = f"no {part} {name!r}{near}"
+                raise ParameterError(node.label, [Problem((address,), message, known, "has")])
             leaf = dataclasses.replace(find(node, entries.leaf), index=(entries.names.index(name),))
             last = parts[-1][1] if count + 1 < len(parts) else None
             return leaf if last is None else _entry(node, address, leaf, last)

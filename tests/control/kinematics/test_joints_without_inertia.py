@@ -1,6 +1,7 @@
 """Joints that nothing resists, against the null space of a mass matrix that is computed apart."""
 
 import dataclasses
+import sys
 import time
 
 import jax
@@ -45,6 +46,12 @@ def test_a_subtree_without_mass_a_point_on_an_axis_and_an_armature(tmp_path):
     assert names(geared) == ("j2",)
     assert names(geared, np.array([0, 0, 1e-3, 0])) == ()
     assert names(dataclasses.replace(geared, gear_ratio=np.array([1.0, 1, 1, 0]))) == ("j2", "j3")
+
+
+def test_a_right_angle_of_1_5708_puts_a_mass_on_an_axis_and_0_1_mm_do_not(tmp_path):
+    turned = 0.3 * np.array([0.0, np.cos(1.5708), np.sin(1.5708)])  # 1e-6 m off
+    assert names(robot(tmp_path, [(-1, Z, O)], coms=[turned])) == ("j0",)
+    assert names(robot(tmp_path, [(-1, Z, O)], coms=[[0.0, 1e-4, 0.3]])) == ()
 
 
 def test_joints_that_only_together_move_nothing_are_all_named(tmp_path):
@@ -160,6 +167,9 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
         given = (q, q, q, g)
         with pytest.raises(InputError, match=words):
             step(*given) if step is not kin.forward_dynamics else step(tree, *given)
+    ends = np.array([[-1.0, 1.0], [-1.0, 1.0], [0.25, 0.5]])
+    with pytest.raises(InputError, match=r"lock=\{'j2': 0\.25\}"):
+        kin.forward_dynamics(dataclasses.replace(tree, joint_limits=ends), q, q, q, g)
     assert np.all(np.isfinite(kin.forward_dynamics(tree, q, q, q, g, None, np.full_like(q, 0.1))))
     geared = dataclasses.replace(tree, rotor_inertia=np.full(3, 1e-3))
     found = kin.forward_dynamics(geared, q, q, q, g)
@@ -168,6 +178,18 @@ def test_forward_dynamics_name_them_and_say_what_to_do(tmp_path, precision):
     empty = robot(tmp_path, joints, masses=np.zeros(3))
     with pytest.raises(InputError, match=r"no mass in any link.*it is for kinematics\. Use frame_"):
         kin.forward_dynamics(empty, q, q, q, g)
+
+
+@pytest.mark.parametrize("native", ["", "off"])
+def test_a_tree_is_judged_once_and_not_in_every_call(tmp_path, monkeypatch, native):
+    monkeypatch.setenv("MIME_NATIVE", native)
+    module = sys.modules["mime.control.kinematics.joints_without_inertia"]
+    judged, whole = [], module._links
+    monkeypatch.setattr(module, "_links", lambda *given: judged.append(given) or whole(*given))
+    tree = robot(tmp_path, [(-1, Z, O)], coms=[X])
+    for _ in range(3):
+        kin.forward_dynamics(tree, O[:1], O[:1], O[:1], GRAVITY)
+    assert len(judged) == 1
 
 
 def test_a_floating_base_without_inertia_is_named_by_its_forward_dynamics(tmp_path):

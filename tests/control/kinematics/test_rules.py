@@ -120,7 +120,10 @@ EXAMPLES = {
         pendulum('<equality><joint joint1="j" polycoef="0.5 0 0 0 0"/></equality>'),
     ],
     "renamed": [mjcf().replace("<joint", '<site name="a"/><joint')],
-    "degrees": [urdf(ARM.replace('"-1"', '"-170"').replace('upper="1"', 'upper="170"'))],
+    "degrees": [
+        urdf(ARM.replace('"-1"', '"-170"').replace('upper="1"', 'upper="170"')),
+        pendulum('<compiler angle="radian"/><default><joint range="-170 170"/></default>'),
+    ],
     "transmission": [
         urdf(ARM + GEARS.format("<rotorInertia>1e-5</rotorInertia>")),
         urdf(ARM + GEARS.format("<rotorInertia>TODO</rotorInertia>")),
@@ -378,8 +381,8 @@ def test_limits_that_are_none_are_infinite_and_others_are_kept(read):
     ):
         tree = read(text).tree
         assert (tree.effort_limits[0], tree.velocity_limits[0]) == limits
-    (degrees,) = EXAMPLES["degrees"]
-    np.testing.assert_array_equal(read(degrees).tree.joint_limits, [[-170.0, 170.0]])
+    for text in EXAMPLES["degrees"]:
+        np.testing.assert_array_equal(read(text).tree.joint_limits, [[-170.0, 170.0]])
 
 
 def test_a_warning_is_one_block_with_counts_effects_and_three_names(read):

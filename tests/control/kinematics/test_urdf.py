@@ -137,7 +137,7 @@ def test_a_fixed_link_is_merged_and_stays_addressable(parse):
     np.testing.assert_array_equal(offset[:3, :3], [[0, -1, 0], [1, 0, 0], [0, 0, 1]])
     assert tree.frame("base").link_idx == -1
     with pytest.raises(
-        KeyError, match="no link is named 'hand'; the links are 'base', 'arm', 'tool'"
+        KeyError, match=r"names no link 'hand'\. It has 3 links: 'base', 'arm', 'tool'"
     ):
         tree.frame("hand")
 
@@ -145,7 +145,9 @@ def test_a_fixed_link_is_merged_and_stays_addressable(parse):
 def test_a_link_that_5000_others_are_not_is_answered_in_few_words(parse):
     names = tuple(f"segment_{i:04}" for i in range(5000))
     tree = dataclasses.replace(parse(ONE), frame_names=names)  # to merge so many takes seconds
-    with pytest.raises(KeyError, match=r"'segment_0004', .* and 4980 more") as caught:
+    with pytest.raises(
+        KeyError, match=r"did you mean 'segment_4000', .*It has 5000 links"
+    ) as caught:
         tree.frame("segment_4000x")
     assert "did you mean 'segment_4000'" in str(caught.value)
     assert len(str(caught.value)) < 2000

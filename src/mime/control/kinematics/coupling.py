@@ -5,14 +5,16 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Bool, Float
 
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import Loops, walk
+from mime.control.kinematics.scalar import Scalar
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask
-from mime.control.positive_definite import solve
+from mime.control.positive_definite import solve_held
 
-Solve = Callable[[jax.Array, jax.Array], jax.Array]
+Solve = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def coupled_joints(tree: KinematicTree) -> Bool[np.ndarray, "joints joints"]:
@@ -25,20 +27,31 @@ def coupled_joints(tree: KinematicTree) -> Bool[np.ndarray, "joints joints"]:
 
 
 def solver(tree: KinematicTree, q: Float[jax.Array, " joints"], extra: tuple[int, ...]) -> Solve:
-    """A⁻¹ b of a positive definite A with M's zeros; `extra` rows follow, each coupled to a joint.
+    """x of (H + diag(added)) x = b for H with M's zeros, with x_j = b_j where j is `held`.
 
+    H is positive definite. `extra` rows follow those of the joints, each coupled to one of them.
     By LᵀDL from the tips on, or where the tree's recursions are loops by a loop over a full matrix.
     """
     if isinstance(walk(tree, q), Loops):
-        return lambda A, b: solve(A, b[:, None])[:, 0]
+        return solve_held
     n, e = tree.num_joints, len(extra)
     mask = np.eye(n + e, dtype=bool)
     mask[:n, :n] = coupled_joints(tree)
     for row, joint in enumerate(extra):
         mask[n + row, joint] = True
 
-    def solve_sparse(A: jax.Array, b: jax.Array) -> jax.Array:
-        M = [[A[i, j] if mask[i, j] else 0.0 for j in range(i + 1)] for i in range(n + e)]
-        return jnp.stack(solve_ltdl(M, list(b)))
+    def solve_sparse(H: jax.Array, b: jax.Array, added: jax.Array, held: jax.Array) -> jax.Array:
+        zero, one = H.dtype.type(0), H.dtype.type(1)
+        extra_of, is_held = list(added), list(held)
+
+        def entry(i: int, j: int) -> Scalar:
+            if not mask[i, j]:
+                return 0.0
+            if i == j:
+                return lax.select(is_held[i], one, H[i, i] + extra_of[i])
+            return lax.select(is_held[i] | is_held[j], zero, H[i, j])
+
+        A = [[entry(i, j) for j in range(i + 1)] for i in range(n + e)]
+        return jnp.stack(solve_ltdl(A, list(b)))
 
     return solve_sparse

@@ -76,7 +76,7 @@ def _without_inertia(tree: KinematicTree, diagonal: Any, floats: bool) -> tuple[
     weak = links.weak
     if not weak.any():
         return ()
-    N = _agreeing(links, _motions(links, weak))
+    N = _agreeing(links, _motions(links, _frames(tree, links), weak))
     first = 6 if floats else 0
     names = (*MOVING, *TURNING)[:first] + tree.joint_names
     found = np.zeros(len(names), bool)
@@ -113,7 +113,7 @@ def inertia_problem(tree: KinematicTree, names: Sequence[str]) -> Problem:
         message += "what they move has neither a mass off the axis nor a moment about it"
     hint = "Give a mass or an inertia to a link that moves (tree.with_payload, payload=)"
     if joints:
-        held = ", ".join(f"{name!r}: 0.0" for name in joints[:3])
+        held = ", ".join(f"{name!r}: {_rest(tree, name)!r}" for name in joints[:3])
         hint += f", rotor inertia (rotor_inertia_kg_m2=), or hold what need not move: lock={{{held}"
         hint += ", ...}" if len(joints) > 3 else "}"
     return Problem(("tree",), message, hint)
@@ -142,8 +142,6 @@ class _Links(NamedTuple):
     """The links that move, those of a floating base in front."""
 
     parents: tuple[int, ...]
-    frames: np.ndarray
-    """(L, 4, 4) of each link in its parent, in some posture."""
     S: np.ndarray
     """(L, 6) [v; w] of each link in its axes, per velocity of its coordinate."""
     bodies: np.ndarray
@@ -186,8 +184,6 @@ def _links(tree: KinematicTree, diagonal: Any, floats: bool) -> _Links | None:
     coordinates, parents = np.array(tree.coordinate_idxs, dtype=int), tree.parent_idxs
     slide = np.zeros(tree.num_joints, bool)
     slide[coordinates] = slides
-    q = np.random.default_rng(1).uniform(0.3, 1.2, tree.num_joints) * np.where(slide, size, 1.0)
-    frames = frames @ _moved(axes, multiplier * q[coordinates], slides)
     S = multiplier[:, None] * np.concatenate(
         [axes * slides[:, None], axes * ~slides[:, None]], axis=1
     )
@@ -198,14 +194,20 @@ def _links(tree: KinematicTree, diagonal: Any, floats: bool) -> _Links | None:
         m, held = np.concatenate([none, [root.mass], m]), np.concatenate([none > 0, [False], held])
         c = np.concatenate([np.zeros((5, 3)), [root.com], c])
         I = np.concatenate([np.zeros((5, 3, 3)), [root.inertia], I])
-        frames = np.concatenate([np.stack([np.eye(4)] * 6), frames])
         S = np.concatenate([np.eye(6), S])
         parents = (*range(-1, 5), *(6 + p if p >= 0 else 5 for p in parents))
         coordinates = np.concatenate([np.arange(6), 6 + coordinates])
         lever = np.concatenate([np.ones(3), np.full(3, size), lever])
-    return _Links(
-        tuple(parents), frames, S, _inertias(m, c, I), held, tuple(coordinates), size, lever
-    )
+    return _Links(tuple(parents), S, _inertias(m, c, I), held, tuple(coordinates), size, lever)
+
+
+def _frames(tree: KinematicTree, links: _Links) -> np.ndarray:
+    """(L, 4, 4) of each link in its parent, in a posture that is no special one."""
+    c, slides = list(tree.coordinate_idxs), np.equal(tree.joint_kinds, JOINT_TYPE_PRISMATIC)
+    q = np.asarray(tree.mimic_multiplier) * np.random.default_rng(1).uniform(0.3, 1.2, len(c))[c]
+    moved = _moved(np.asarray(tree.joint_axes_local), np.where(slides, links.size, 1.0) * q, slides)
+    base = np.tile(np.eye(4), (len(links.S) - len(c), 1, 1))
+    return np.concatenate([base, np.asarray(tree.joint_frames) @ moved])
 
 
 def _resisted(tree: KinematicTree, diagonal: Any) -> np.ndarray:
@@ -245,13 +247,13 @@ def _cross(v: np.ndarray) -> np.ndarray:
     return np.stack([o, -z, y, z, o, -x, -y, x, o], axis=1).reshape(-1, 3, 3)
 
 
-def _motions(links: _Links, weak: np.ndarray) -> np.ndarray:
+def _motions(links: _Links, frames: np.ndarray, weak: np.ndarray) -> np.ndarray:
     """(L, k): the velocities of all joints in k independent motions with no energy."""
     count, S = len(links.S), links.S
     X = np.zeros((count, 6, 6))  # what a link has from its parent: [Rᵀ, -Rᵀ [r]×; 0, Rᵀ]
-    R = links.frames[:, :3, :3].transpose(0, 2, 1)
+    R = frames[:, :3, :3].transpose(0, 2, 1)
     X[:, :3, :3] = X[:, 3:, 3:] = R
-    X[:, :3, 3:] = -R @ _cross(links.frames[:, :3, 3])
+    X[:, :3, 3:] = -R @ _cross(frames[:, :3, 3])
     free, whole = links.bodies.copy(), links.bodies.copy()
     U, D, open_ = np.zeros((count, 6)), np.ones(count), np.zeros(count, bool)
     alone: list[int] = []
@@ -301,7 +303,15 @@ def _agreeing(links: _Links, motions: np.ndarray) -> np.ndarray:
 
 
 def _is_empty(mass: Any, inertia: Any) -> bool:
-    return float(mass) == 0.0 and not np.any(np.asarray(inertia))
+    return known(mass, inertia) and float(mass) == 0.0 and not np.any(np.asarray(inertia))
+
+
+def _rest(tree: KinematicTree, joint: str) -> float:
+    """0, or the limit of a joint that is nearest to it."""
+    if not known(tree.joint_limits):
+        return 0.0
+    lower, upper = np.asarray(tree.joint_limits)[tree.joint_names.index(joint)]
+    return float(np.clip(0.0, lower, upper))
 
 
 def _empty_links(tree: KinematicTree, names: Sequence[str]) -> list[str]:

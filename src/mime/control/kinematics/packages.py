@@ -48,6 +48,10 @@ class NotFoundError(ValueError):
     """A name leads to no file that may be read; its words say why."""
 
 
+class NoPackageError(NotFoundError):
+    """The package of the name is not there: so are all files in it."""
+
+
 @dataclass(frozen=True)
 class Packages:
     """Where packages and files are looked for.
@@ -185,7 +189,7 @@ class Packages:
             package = match[1] or match[2] or ""
             folders = self.found(package)
             if not folders:
-                raise NotFoundError(f"package {brief(package, 60)} not found in {self.places()}")
+                raise NoPackageError(f"package {brief(package, 60)} not found in {self.places()}")
             return [folder / match[3] for folder in folders]
         rest = re.sub("^/+", "/", name.removeprefix(_SCHEME))
         if not rest:

@@ -165,7 +165,7 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 
 def checked_choice(on_problem: str) -> str:
     """`on_problem`, which is one of three words."""
-    if on_problem not in ON_PROBLEM:
+    if not isinstance(on_problem, str) or on_problem not in ON_PROBLEM:
         hint = "What 'report' did is 'warn' now" if on_problem == "report" else ""
         raise wrong("on_problem", "'warn', 'refuse' or 'mend'", on_problem, hint)
     return on_problem

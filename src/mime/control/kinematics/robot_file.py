@@ -74,6 +74,13 @@ def parse_robot(
     return parse_urdf(file, **options)
 
 
+def given_tree(robot: KinematicTree | str | os.PathLike[str], on_problem: str) -> KinematicTree:
+    """A tree as it is, or that of a file: what a node's `tree` argument takes."""
+    if isinstance(robot, KinematicTree):
+        return robot
+    return parse_robot(robot, on_problem=on_problem)
+
+
 def _root_tag(file: Path) -> str:
     """The tag that the file begins with; what its name says when that cannot be read."""
     found: list[str] = []

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from mime._text import brief, nearest, quoted, shortened
+from mime._text import shortened, unknown_name
 from mime.control.kinematics.actuator import Actuator, Keyframe
 from mime.control.kinematics.editing import Editable
 from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
@@ -236,11 +236,8 @@ class KinematicTree(Editable, eqx.Module):
     def frame(self, name: str) -> LinkFrame:
         """The frame of any URDF link, merged or not."""
         if name not in self.frame_names:
-            message = (
-                f"{self.source}: no link is named {brief(name)}{nearest(name, self.frame_names)}; "
-                f"the links are {quoted(self.frame_names)}"
-            )
-            raise KeyError(shortened(message))
+            words, known = unknown_name(name, self.frame_names, "link")
+            raise KeyError(shortened(f"{self.source}: {words}. {known}"))
         i = self.frame_names.index(name)
         return LinkFrame(self.frame_link_idxs[i], self.frame_offsets[i])
 

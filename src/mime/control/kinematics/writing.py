@@ -10,7 +10,7 @@ import numpy as np
 
 from mime import __version__
 from mime._files import write_atomically
-from mime._text import nearest, quoted
+from mime._text import counted, nearest
 from mime.core.arguments import path as path_of
 from mime.core.arguments import wrong
 from mime.core.parameters import known
@@ -95,8 +95,10 @@ class Comments:
             for address in given:
                 if address.rpartition(".")[0] not in addresses:
                     form = "addresses such as 'link[forearm].mass_kg'"
-                    near = nearest(address.rpartition(".")[0], addresses)
-                    raise wrong(label, form, address, f"The parts are {quoted(addresses)}{near}")
+                    part = str(address).rpartition(".")[0]
+                    near = nearest(part, addresses, 3)
+                    known = f"It has {counted(part, addresses, 'part')}{near}"
+                    raise wrong(label, form, address, known)
 
     def of(self, kind: str, name: str) -> list[str]:
         """One line for each value of a link or joint that something is known of."""

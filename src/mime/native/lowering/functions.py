@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mime.native.lowering.arrays import size_of_variable
 from mime.native.lowering.emitter import Emitter
 from mime.native.lowering.masks import is_varying
 from mime.native.lowering.module import Module
 from mime.native.lowering.program import Program, equations
-from mime.native.lowering.values import Lowered, Memory, registers
+from mime.native.lowering.values import MOST_IN_REGISTERS, Lowered, Memory, registers
 
 FEWEST_CALLS = 3
 SMALLEST = 60
@@ -58,7 +59,9 @@ class Functions:
         calls = sum(n for k, n in again.items() if sizes[k] >= SMALLEST)
         self.many = calls >= MANY_CALLS
         smallest = SMALLEST_BY_TABLE if self.many else SMALLEST
-        self._large = {k for k, size in sizes.items() if size >= smallest}
+        self._large = {
+            k for k, size in sizes.items() if size >= smallest and _in_registers(self._kept[k])
+        }
 
     def _count(self, jaxpr: Any) -> None:
         for eqn in jaxpr.eqns:
@@ -170,3 +173,9 @@ class Functions:
         aval = variable.aval
         kind = "lanes" if varying else "plain"
         return Memory((pointer,), kind, aval.shape, np.dtype(aval.dtype), True)
+
+
+def _in_registers(jaxpr: Any) -> bool:
+    """Whether arguments and results may be loaded as a whole; larger ones are better in loops."""
+    variables = [*jaxpr.invars, *jaxpr.outvars]
+    return all(size_of_variable(v) <= MOST_IN_REGISTERS for v in variables)

@@ -142,7 +142,8 @@ class Program(Arrays):
             return self.run(jaxpr, consts, operands[skip:], last[skip:], inner_homes)
         if self.in_workspace and _is_view(eqn) and isinstance(operands[0], Memory):
             return [operands[0].reshaped(eqn.outvars[0].aval.shape)]
-        if any(isinstance(x, Memory) for x in operands) and not self.small(eqn, operands):
+        in_memory = any(isinstance(x, Memory) for x in operands)
+        if in_memory and (name == "slice" or not self.small(eqn, operands)):
             return self.large(eqn, operands, homes)
         loaded = [self.in_registers(x) for x in operands]
         varies = any(x.dtype == object for x in loaded)

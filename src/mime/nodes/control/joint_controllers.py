@@ -18,7 +18,8 @@ from mime.control.control_laws import (
     pd_controller,
     pd_with_gravity_compensation,
 )
-from mime.control.kinematics import KinematicTree, joints_without_inertia, parse_robot
+from mime.control.kinematics import KinematicTree, joints_without_inertia
+from mime.control.kinematics.robot_file import given_tree
 from mime.control.postures import mass_matrices
 from mime.control.trajectories import per_joint
 from mime.control.tree_values import tree_problems
@@ -90,9 +91,7 @@ class _JointController(Node):
         on_problem       of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
-        if not isinstance(tree, KinematicTree):
-            tree = parse_robot(tree, on_problem=on_problem)
-        self.tree = tree
+        self.tree = given_tree(tree, on_problem)
         given = {"kp": kp, "kd": kd, "torque_limits_n_m": torque_limits_n_m}
         try:
             values: Any = (

@@ -1,12 +1,20 @@
 """MIME-NODE-113: a trajectory of an arm's joints as targets for their controller."""
 
+import os
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from jaxtyping import Array, Float
 
+from mime._text import quoted
+from mime.control.joint_limits import limit_problems
+from mime.control.kinematics.drawing import tree_drawing
+from mime.control.kinematics.robot_file import given_tree
+from mime.control.kinematics.tree import KinematicTree
 from mime.control.trajectories import JointTrajectory, checked_waypoints, waypoint_trajectory
+from mime.core.drawing import Drawing
 from mime.core.node import Node, Scalar, State, Values
-from mime.core.problem import ParameterError
+from mime.core.problem import ParameterError, Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, parameter
 
 CLOCK = {
@@ -33,7 +41,7 @@ class JointTrajectoryNode(Node):
     is_sampled: ClassVar[bool | None] = True
     meta: ClassVar[NodeMeta] = NodeMeta(
         id="MIME-NODE-113",
-        version="1.0.0",
+        version="1.1.0",
         stability="experimental",
         summary="Joint trajectory with S-curve timing: targets for a controller of an arm.",
         equations=(
@@ -56,7 +64,10 @@ class JointTrajectoryNode(Node):
             ValidatedRange("num_joints", 1, 7, ""),
             ValidatedRange("velocity_limits_rad_per_s", 0.05, 10.0, "rad/s"),
         ),
-        changelog=(("1.0.0", "2026-11-15", "First version."),),
+        changelog=(
+            ("1.0.0", "2026-11-15", "First version."),
+            ("1.1.0", "2026-11-18", "`tree`: the robot is drawn along the trajectory."),
+        ),
         references=(
             "[@Biagiotti2008] Biagiotti, L., Melchiorri, C. (2008). Trajectory Planning for "
             "Automatic Machines and Robots. Springer. Section 3.4, double-S velocity profile.",
@@ -67,6 +78,8 @@ class JointTrajectoryNode(Node):
         ),
     )
 
+    tree: KinematicTree | None
+    """The robot that is drawn; it needs no masses."""
     waypoints_rad: Float[Array, "waypoints joints"] = parameter("rad", shape=None)
     velocity_limits_rad_per_s: Float[Array, " joints"] = parameter("rad/s", shape=None, above=0.0)
     acceleration_limits_rad_per_s2: Float[Array, " joints"] = parameter(
@@ -82,12 +95,19 @@ class JointTrajectoryNode(Node):
         velocity_limits_rad_per_s: Any,
         acceleration_limits_rad_per_s2: Any,
         jerk_limits_rad_per_s3: Any,
+        *,
+        tree: KinematicTree | str | os.PathLike[str] | None = None,
+        on_problem: str = "warn",
     ):
         """Limits: one for all joints, or (N,). Prismatic joints count in m instead of rad.
 
         waypoints_rad  (2 or more, N); the first one at t = 0
+        tree           the robot, or the path of its URDF or MJCF: it is drawn as it should move,
+                       and the waypoints are held to its joints. It needs no masses
+        on_problem     of a file: "warn", "refuse" or "mend", see `parse_robot`
         """
         self.name, self.timestep = name, timestep
+        self.tree = None if tree is None else given_tree(tree, on_problem)
         try:
             q, v, a, j = checked_waypoints(
                 "waypoints_rad",
@@ -134,6 +154,22 @@ class JointTrajectoryNode(Node):
 
     def foreseen_fluxes(self) -> dict[str, str]:
         return {"desired_joint_angles": "waypoints_rad"}
+
+    def value_problems(self) -> Iterator[Problem]:
+        """Waypoints that the tree cannot have: a number for each joint, within its limits."""
+        tree = self.tree
+        if tree is None:
+            return
+        if self.num_joints == tree.num_joints:
+            yield from limit_problems(tree, self.waypoints_rad, ("waypoints_rad",))
+            return
+        message = f"must have {tree.num_joints} numbers in each row, got {self.num_joints}"
+        hint = f"The joints of {tree.name!r} are {quoted(tree.joint_names)}, in this order"
+        yield Problem(("waypoints_rad",), message, hint)
+
+    def drawing(self) -> Drawing:
+        """The robot at the desired angles, if it has a tree."""
+        return Drawing() if self.tree is None else tree_drawing(self.tree, "desired_joint_angles")
 
     def state_spec(self) -> dict[str, Output]:
         return CLOCK

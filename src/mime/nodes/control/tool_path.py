@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from mime._text import quoted
-from mime.control.kinematics import KinematicTree, parse_robot
+from mime._text import unknown_name
+from mime.control.kinematics import KinematicTree
+from mime.control.kinematics.robot_file import given_tree
 from mime.control.s_curve import check_limits
 from mime.control.tool_path import (
     PathSegment,
@@ -120,8 +121,7 @@ class ToolPathNode(Node):
         self.speed_m_per_s = speed_m_per_s
         self.acceleration_m_per_s2 = acceleration_m_per_s2
         self.jerk_m_per_s3 = jerk_m_per_s3
-        if not isinstance(tree, KinematicTree):
-            tree = parse_robot(tree, on_problem=on_problem)
+        tree = given_tree(tree, on_problem)
         try:
             check_limits(
                 speed_m_per_s=speed_m_per_s,
@@ -229,8 +229,8 @@ def _segments(waypoints_m: Any, circle: Any) -> list[PathSegment]:
 
 def _known_link(tree: KinematicTree, name: str) -> str:
     if text("end_effector_link_name", name) not in tree.frame_names:
-        message = f"must be a link of the arm, got {name!r}; it has {quoted(tree.frame_names)}"
-        raise ParameterError("", [Problem(("end_effector_link_name",), message)])
+        words = unknown_name(name, tree.frame_names, "link")
+        raise ParameterError("", [Problem(("end_effector_link_name",), *words)])
     return name
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mime._text import brief, nearest, quoted
+from mime._text import brief, unknown_name
 from mime.control.kinematics.physical_inertia import INERTIA_ROUNDING, has_negative_moment
 from mime.core.arguments import numbers
 from mime.core.parameters import known
@@ -23,8 +23,7 @@ def refused(tree: Any, problems: Sequence[Problem]) -> InputError:
 def frame_of(tree: Any, name: Any, place: Place) -> Any:
     """`tree.frame(name)`; an error at `place` when there is no such link."""
     if not isinstance(name, str) or name not in tree.frame_names:
-        words = f"names no link {brief(name)}{nearest(str(name), tree.frame_names)}"
-        raise refused(tree, [Problem(place, words, f"Its links are {quoted(tree.frame_names)}")])
+        raise refused(tree, [Problem(place, *unknown_name(name, tree.frame_names, "link"))])
     return tree.frame(name)
 
 

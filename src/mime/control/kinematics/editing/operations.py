@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mime._text import brief, nearest, quoted
+from mime._text import brief, counted, nearest, quoted
 from mime.control.kinematics.editing.arrays import (
     inverse,
     moved,
@@ -52,11 +52,14 @@ def lock(tree: Any, positions: Mapping[str, Any]) -> Any:
     found = []
     for joint, position in positions.items():
         if joint not in tree.joint_names:
-            mimics = joint in tree.link_joint_names
-            what = "mimics another, which is to be locked" if mimics else "is no joint"
-            near = "" if mimics else nearest(joint, tree.joint_names)
-            hint = f"Its joints are {quoted(tree.joint_names)}"
-            found.append(Problem((joint,), f"{what}{near}", hint))
+            if joint in tree.link_joint_names:
+                master = tree.coordinate_idxs[tree.link_joint_names.index(joint)]
+                hint = f"Lock {tree.joint_names[master]!r}, which it mimics"
+                found.append(Problem((joint,), "mimics another, which is to be locked", hint))
+                continue
+            near = nearest(str(joint), tree.joint_names, 3)
+            hint = f"It has {counted(str(joint), tree.joint_names, 'joint')}"
+            found.append(Problem((joint,), f"is no joint{near}", hint))
             continue
         wrong = list(number_problems(joint, position, (), "rad"))
         found += wrong

@@ -7,6 +7,7 @@ import numpy as np
 from mime.control.kinematics.mjcf.actuators import reason_against
 from mime.control.kinematics.mjcf.model import Compiled
 from mime.control.kinematics.report import Finding, Findings
+from mime.control.kinematics.urdf.elements import look_like_degrees
 
 Judged = tuple[str, Finding]
 """A rule of the table, and what falls under it."""
@@ -59,6 +60,11 @@ def _joints(compiled: Compiled) -> Iterator[Judged]:
             yield "nonlinear", element.finding("has a stiffness that is not linear")
         if model.jnt_springyield[j]:
             yield "nonlinear", element.finding("has a spring that yields (springyield)")
+        lower, upper = (float(x) for x in model.jnt_range[j])
+        hinge = model.jnt_type[j] == kinds.mjJNT_HINGE and model.jnt_limited[j]
+        if hinge and look_like_degrees(lower, upper):
+            words = f"has limits {lower:g} and {upper:g} rad, which look like degrees"
+            yield "degrees", element.finding(words)
         if model.jnt_stiffness[j] < 0.0:
             words = f"has stiffness {model.jnt_stiffness[j]:g}; expected 0 or more"
             yield "negative", element.finding(words)

@@ -193,7 +193,7 @@ def read_limits(joint: UrdfJoint, found: Findings) -> None:
             words = f"has lower limit {joint.lower}, above upper limit {joint.upper}"
             found.add("swapped", joint.element.finding(words, at=limit))
             joint.lower, joint.upper = joint.upper, joint.lower
-        elif joint.kind == JOINT_TYPE_REVOLUTE and _look_like_degrees(joint.lower, joint.upper):
+        elif joint.kind == JOINT_TYPE_REVOLUTE and look_like_degrees(joint.lower, joint.upper):
             words = f"has limits {joint.lower:g} and {joint.upper:g} rad, which look like degrees"
             found.add("degrees", joint.element.finding(words, at=limit))
     else:
@@ -215,7 +215,7 @@ def read_limits(joint: UrdfJoint, found: Findings) -> None:
 _DEGREES = 30.0, 720.0
 
 
-def _look_like_degrees(lower: float, upper: float) -> bool:
+def look_like_degrees(lower: float, upper: float) -> bool:
     """True for bounds of five turns of the joint or more that are multiples of a half.
 
     Larger ones are how files write that there is no limit.

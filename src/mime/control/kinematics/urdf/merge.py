@@ -170,7 +170,7 @@ def _check_topology(
             if name not in links:
                 raise joint.element.error(
                     f"joint {joint.name!r} has {role} link {name!r}, which does not exist"
-                    f"{nearest(name, links)}. Add the <link> or correct the name.",
+                    f"{nearest(name, links, 3)}. Add the <link> or correct the name.",
                     "structure",
                 )
         if joint.child in parent_joint:
@@ -350,8 +350,9 @@ def _masters(moving: list[UrdfJoint], joints: dict[str, UrdfJoint]) -> dict[str,
         joint = start
         while joint.mimics is not None and joint.name not in masters:
             if joint.mimics not in joints or joint.mimics in chain:
+                near = nearest(joint.mimics, joints, 3)
                 known = joint.mimics in joints
-                what = "one that mimics it back" if known else "which does not exist"
+                what = "one that mimics it back" if known else f"which does not exist{near}"
                 raise joint.element.error(
                     f"joint {joint.name!r} mimics {joint.mimics!r}, {what}. Correct its <mimic>.",
                     "structure",

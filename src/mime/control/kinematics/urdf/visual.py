@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 
 from mime._text import brief, shortened
-from mime.control.kinematics.packages import NO_MESH, NotFoundError, Packages, as_written
+from mime.control.kinematics.packages import (
+    NO_MESH,
+    NoPackageError,
+    NotFoundError,
+    Packages,
+    as_written,
+)
 from mime.control.kinematics.report import Finding, Findings, RobotFileError
 from mime.control.kinematics.tree import Visual
 from mime.control.kinematics.urdf.xml import Element, attribute, child, number, numbers
@@ -59,10 +65,10 @@ def _mesh_path(mesh: Element, packages: Packages, found: Findings) -> str:
     name = attribute(mesh, "filename")
     try:
         return str(packages.file(name))
+    except NoPackageError as error:
+        words = f"{error}: its meshes are drawn as boxes"  # once for all of them
     except NotFoundError as error:
         words = f"{NO_MESH} {shortened(name, 300)}: {error}"
-        if str(error).startswith("package "):  # once for all of its meshes
-            words = f"{error}: its meshes are drawn as boxes"
     if words not in {finding.what for finding in found.all}:
         found.add("mesh", Finding(str(mesh.path), mesh.line, words))
     return as_written(name)

@@ -119,7 +119,7 @@ def _series_elastic(
                 return jnp.concatenate([jnp.where(rigid == 1, values, rest), only(values, elastic)])
 
             law, solve = law.arranged(of_all), solver(links, q, elastic)
-            held, torques = servo_step(H, free, before, law, dt, solve)
+            held, torques = servo_step(H, H @ free, before, law, dt, solve)
             servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
         else:
             impulse = jnp.concatenate([rigid * tau_c, only(tau_c, elastic)])
@@ -158,7 +158,8 @@ def _inserted_body(
             law = law.arranged(
                 lambda values, rest: interleaved(jnp.full_like(x, rest), values, elastic)
             )
-            held, torques = servo_step(H, zd + dt * zdd, zd, law, dt, solver(tree, z, ()))
+            p = H @ (zd + dt * zdd)
+            held, torques = servo_step(H, p, zd, law, dt, solver(tree, z, ()))
             _, servo_torques = separated(torques, elastic)
         else:
             impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)

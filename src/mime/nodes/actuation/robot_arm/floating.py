@@ -10,8 +10,10 @@ under gravity the centre of mass falls as a stone does. An integrator of higher 
 coordinates together.
 """
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -158,14 +160,15 @@ def _moved_by_momentum(
     """The pose and the twist with which momentum and centre of mass are what forces make them."""
     Q, tree = state[ORIENTATION], arm.loaded_tree
     q, q_new = before["joint_angles"], _padded(after["joint_angles"][BASE:])
-    now = whole_body(tree, q, before["joint_velocities"])
+    body = jax.jit(partial(whole_body, tree))  # traced once for both ends of the step
+    now = body(q, before["joint_velocities"])
     gravity = to_base(arm.base_pose_world, jnp.asarray(arm.gravity_world, q.dtype))
     F, N = jnp.split(_wrench(arm, q, inputs), 2)
     P = jnp.asarray(now.momentum) + dt * (F + now.mass * gravity)
     L = jnp.asarray(now.spin) + dt * (N - jnp.cross(now.com, F))
     w = after["joint_velocities"][3:BASE]
     turn = quat_from_rotation_vector(dt * w)  # within the base's own axes before the step
-    still = whole_body(tree, q_new, _padded(after["joint_velocities"][BASE:]))
+    still = body(q_new, _padded(after["joint_velocities"][BASE:]))
     v, w = _twist(still, *(quat_rotate(_conjugate(turn), x) for x in (P, L)))
     centre = now.com + (dt / now.mass) * P
     Q_new = quat_normalize(quat_multiply(Q, turn))

@@ -19,6 +19,7 @@ from mime.control.kinematics import (
     gravity_vector,
     link_world_poses,
     mass_matrix,
+    rnea,
 )
 from mime.control.kinematics.compensation import by_actuators
 from mime.control.kinematics.coupling import solver
@@ -183,20 +184,24 @@ class RobotArmNode(RobotArmParameters):
             tau = tau + push
             diagonal = stiffness if diagonal is None else diagonal + stiffness
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
-        tree = self.loaded_tree
-        qdd = forward_dynamics(tree, q, qd, tau, gravity, wrenches, diagonal)
-        qd = qd + dt * qdd
-        new = {}
-        if self.coulomb_friction_n_m is not None or self.servo is not None:
-            H = jnp.asarray(mass_matrix(tree, q))
-            H = H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
-            if self.servo is not None:
-                law = forces.servo_law(self, q, q, inputs, dt)
-                now = state["joint_velocities"]
-                qd, new["servo_torques"] = servo_step(H, qd, now, law, dt, solver(tree, q, ()))
-            else:
+        tree, servo_torques = self.loaded_tree, {}
+        if self.servo is not None:
+            H = self._resistance(q, diagonal)
+            p = H @ qd + dt * (tau - jnp.asarray(rnea(tree, q, qd, None, gravity, wrenches)))
+            law = forces.servo_law(self, q, q, inputs, dt)
+            qd, torques = servo_step(H, p, qd, law, dt, solver(tree, q, ()))
+            servo_torques["servo_torques"] = torques
+        else:
+            qd = qd + dt * forward_dynamics(tree, q, qd, tau, gravity, wrenches, diagonal)
+            if self.coulomb_friction_n_m is not None:
+                H = self._resistance(q, diagonal)
                 qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
-        return {"joint_angles": q + dt * qd, "joint_velocities": qd, **new}
+        return {"joint_angles": q + dt * qd, "joint_velocities": qd, **servo_torques}
+
+    def _resistance(self, q: Array, diagonal: Array | None) -> Array:
+        """H = M + diag(what friction and stops add), which resists a change of velocity."""
+        H = jnp.asarray(mass_matrix(self.loaded_tree, q))
+        return H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
         """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.

@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from mime._text import nearest, quoted
+from mime._text import unknown_name
 from mime.control.kinematics import KinematicTree
 from mime.control.kinematics.editing.checks import base_problems
 from mime.core.arguments import text
@@ -175,21 +175,15 @@ class RobotArmParameters(Node):
             return sized(label, value, (tree.num_joints,), found)
 
         if text("end_effector_link_name", end_effector_link_name) not in tree.frame_names:
-            message = (
-                f"names no link {end_effector_link_name!r}"
-                f"{nearest(end_effector_link_name, tree.frame_names)} of {tree.source}"
-            )
-            hint = f"Its links are {quoted(tree.frame_names)}"
-            found.append(Problem(("end_effector_link_name",), message, hint))
+            message, known = unknown_name(end_effector_link_name, tree.frame_names, "link")
+            message = f"{message} of {tree.source}"
+            found.append(Problem(("end_effector_link_name",), message, known))
         for label, named in (("wrench_frames", wrench_frames), ("payload", [payload])):
             links = [link.link if isinstance(link, Payload) else link for link in named if link]
             for link in links:
                 if link not in tree.frame_names:
-                    message = f"names no link {link!r}{nearest(str(link), tree.frame_names)}"
                     place = (label, "link") if label == "payload" else (label,)
-                    found.append(
-                        Problem(place, message, f"Its links are {quoted(tree.frame_names)}")
-                    )
+                    found.append(Problem(place, *unknown_name(link, tree.frame_names, "link")))
         if isinstance(servo, Servo):
             own: list[Problem] = []
 

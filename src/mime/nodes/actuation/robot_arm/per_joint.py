@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mime._text import nearest, quoted
+from mime._text import unknown_name
 from mime.core.arguments import numbers
 from mime.core.problem import Problem
 
@@ -24,8 +24,7 @@ def by_name(
         if joint in joint_names:
             array[joint_names.index(joint)] = entry
         else:
-            message = f"names no joint {joint!r}{nearest(joint, joint_names)}"
-            found.append(Problem((label,), message, f"Its joints are {quoted(joint_names)}"))
+            found.append(Problem((label,), *unknown_name(joint, joint_names, "joint")))
     return array
 
 

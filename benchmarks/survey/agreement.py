@@ -14,10 +14,12 @@ import mime.control.kinematics as kin
 from mime.control.kinematics import KinematicTree
 
 STATES = 3
-QUANTITIES = ("M", "bias", "acceleration", "frames")
+QUANTITIES = ("M", "bias", "compensation", "acceleration", "frames")
 _EPS = float(np.finfo(float).eps)
 SINGULAR = 1e15
-"""The condition of M from which a joint without inertia is meant, and nothing solved."""
+"""The condition of M from which nothing is solved: a joint has no inertia, or rounding has it."""
+REGULAR = 1e10
+"""The condition of M below which each joint has inertia."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Motion:
     """None where M is singular."""
     frames: dict[str, np.ndarray]
     """4x4 in the world."""
+    compensation: np.ndarray | None = None
+    """Torques that bear weight (`gravcomp`), which are not in the bias."""
 
 
 class Peer(Protocol):
@@ -87,7 +91,10 @@ def ours(tree: KinematicTree, state: State, gravity_world: np.ndarray, solves: b
     T = [*(state.base @ T for T in links), state.base]  # -1 is the root
     placed = zip(tree.frame_names, tree.frame_link_idxs, tree.frame_offsets, strict=True)
     frames = {name: T[link] @ offset for name, link, offset in placed}
-    return Motion(M, bias, qdd, frames)
+    relief = None
+    if tree.compensated_masses is not None:
+        relief = kin.compensating_torques(tree, q, down)
+    return Motion(M, bias, qdd, frames, relief)
 
 
 def compared(tree: KinematicTree, peer: Peer) -> dict[str, Any]:
@@ -96,22 +103,22 @@ def compared(tree: KinematicTree, peer: Peer) -> dict[str, Any]:
     if len(states(tree)[0].u) == 0:
         found["notes"].append("no joints")
         return found
+    weak = kin.joints_without_inertia(tree)
     moving = bool(np.any(tree.masses) or np.any(tree.inertias) or tree.base == "floating")
     worst: dict[str, float] = {}
     for state in states(tree):
         theirs = peer.motion(state)
         condition = float(np.linalg.cond(theirs.M)) if moving else np.inf
-        solves = condition < SINGULAR and theirs.acceleration is not None
-        try:
-            mine = ours(tree, state, peer.gravity_world, solves)
-        except ValueError as error:  # MIME says which joints have no inertia
-            found["notes"].append(f"no forward dynamics: {str(error)[:120]}")
-            mine = ours(tree, state, peer.gravity_world, False)
-            solves = False
+        solves = not weak and theirs.acceleration is not None
+        mine = ours(tree, state, peer.gravity_world, solves)
         names = [name for name in mine.frames if name in theirs.frames]
         pairs = {"frames": tuple(np.array([of.frames[n] for n in names]) for of in (mine, theirs))}
         if moving:
             pairs |= {"M": (mine.M, theirs.M), "bias": (mine.bias, theirs.bias)}
+        if mine.compensation is not None or theirs.compensation is not None:
+            zero = np.zeros_like(state.u)
+            both = (mine.compensation, theirs.compensation)
+            pairs["compensation"] = tuple(zero if of is None else of for of in both)
         if solves:
             pairs["acceleration"] = (mine.acceleration, theirs.acceleration)
             found["condition"] = max(found.get("condition", 1.0), condition)
@@ -124,10 +131,14 @@ def compared(tree: KinematicTree, peer: Peer) -> dict[str, Any]:
                 worst[name] = error
                 if name == "bias":
                     found["cancels"] = error * scale <= 1e3 * _EPS * summed
-    if moving and "acceleration" not in worst and not found["notes"]:
-        found["notes"].append("no forward dynamics: M is singular, a joint has no inertia")
+        if moving and weak and condition < REGULAR:
+            found["notes"].append("MIME names joints without inertia where M is regular")
+        if moving and not weak and not solves:
+            found["notes"].append("MIME names no joint without inertia where M is singular")
     if not moving:
         found["notes"].append("no masses: frames only")
+    elif weak:
+        found["notes"].append("joints without inertia: no forward dynamics")
     found["errors"] = worst
     found["notes"] = sorted(set(found["notes"]))
     return found

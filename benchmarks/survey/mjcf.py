@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from mime.control.kinematics import KinematicTree, parse_mjcf
 from survey.agreement import QUANTITIES, compared, rounding
 from survey.checkouts import Repository
-from survey.readers import LOADS, MEND, REFUSED, brief, taken
+from survey.readers import LOADS, REFUSED, brief, taken
 from survey.staging import expanded, staged
 from survey.urdf import LIMIT
 from survey.workers import Row
@@ -74,7 +74,7 @@ def mjcf_row(question: Row) -> Iterator[tuple[str, Any]]:
         tree, verdict = taken(read, [folder])
         yield "default", verdict
         if tree is None:
-            tree, verdict = taken(read, [folder], on_problem=MEND)
+            tree, verdict = taken(read, [folder], on_problem="mend")
         yield "mend", verdict
         if tree is not None:
             yield "agreement", _beside_mujoco(tree, model)

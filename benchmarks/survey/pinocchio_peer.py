@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
@@ -42,8 +43,24 @@ class InPinocchio(Reference):
             full[self.free.idx_q : self.free.idx_q + _FREE_FLYER] = pin.SE3ToXYZQUAT(pose)
         return full
 
+    def _check_mimics(self, q: np.ndarray) -> None:
+        """Every <mimic> of the file holds: M is reduced by MIME's own multipliers."""
+        tree, at = self.tree, {}
+        for i, name in enumerate(tree.link_joint_names):
+            at[name] = tree.mimic_multiplier[i] * q[tree.coordinate_idxs[i]] + tree.mimic_offset[i]
+        text = re.sub("(?s)<!--.*?-->", "", Path(self.source).read_text(errors="replace"))
+        for joint in ElementTree.fromstring(text.strip().encode()).iter("joint"):
+            name, mimic = joint.get("name"), joint.find("mimic")
+            if mimic is None or name not in at or mimic.get("joint") not in at:
+                continue
+            wanted = float(mimic.get("multiplier", "1")) * at[mimic.get("joint")]
+            wanted += float(mimic.get("offset", "0"))
+            if abs(at[name] - wanted) > 1e-12 * max(1.0, abs(wanted)):
+                raise ValueError(f"<mimic> of joint {name!r} does not hold")
+
     def motion(self, state: State) -> Motion:
         self.base, q, u = state.base, state.q, state.u
+        self._check_mimics(q)
         rates = np.zeros_like(u)
         if self.free is not None:  # Pinocchio has v̇, and MIME v̇ + w × v
             rates[:3] = -np.cross(u[3:6], u[:3])

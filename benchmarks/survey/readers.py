@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from mime.control.kinematics import KinematicTree, RobotFileError
-from mime.control.kinematics.report import ON_PROBLEM
-
-MEND = "mend" if "mend" in ON_PROBLEM else "report"  # until the merge; then: MEND = "mend"
+from mime.control.kinematics.report import RobotFileWarning
 
 Read = Callable[..., KinematicTree]
 LOADS, REFUSED, INTERNAL_ERROR = "loads", "refused", "internal error"
@@ -39,13 +37,13 @@ def taken(read: Read, hidden: Sequence[Path], **options: Any) -> tuple[Kinematic
                 "message": brief(words, hidden),
                 "reasons": reasons,
             }
-    reported = [f for f in tree.report if getattr(f, "kind", "") == "reported"]
+    reported = [finding for finding in tree.report if finding.kind == "reported"]
     return tree, {
         "status": LOADS,
         "joints": tree.num_joints,
         "base": tree.base,
         "kinematics_only": not np.any(tree.masses) and not _floating_mass(tree),
-        "warnings": sum(w.category.__name__ == "RobotFileWarning" for w in said),
+        "warnings": sum(issubclass(w.category, RobotFileWarning) for w in said),
         "reported": len(reported),
         "reasons_reported": list(dict.fromkeys(normalised(finding.what) for finding in reported)),
         "findings": len(tree.report),

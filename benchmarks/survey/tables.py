@@ -278,10 +278,10 @@ def _worst(rows: list[Row], quantity: str) -> str:
         return ""
     error, name = max(found)
     beyond = sum(value > LIMIT for value, _ in found)
-    words = f"{error:.1e} ({name}; {len(found)} files"
+    words = f"{error:.1e} of {len(found)} ({name}"
     if beyond:
         within = max((value for value, _ in found if value <= LIMIT), default=0.0)
-        words += f", {beyond} beyond {LIMIT:g}, the others at most {within:.1e}"
+        words += f"; {beyond} beyond {LIMIT:g}, the others at most {within:.1e}"
     return words + ")"
 
 

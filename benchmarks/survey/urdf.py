@@ -6,7 +6,7 @@ from typing import Any
 
 from mime.control.kinematics import KinematicTree, parse_urdf
 from survey.agreement import QUANTITIES, compared, rounding
-from survey.readers import LOADS, MEND, pinocchio_takes, taken
+from survey.readers import LOADS, pinocchio_takes, taken
 from survey.workers import Row
 
 LIMIT = 1e-9
@@ -23,7 +23,7 @@ def urdf_row(question: Row) -> Iterator[tuple[str, Any]]:
     tree, verdict = taken(read, hidden)
     yield "default", verdict
     if tree is None:
-        tree, verdict = taken(read, hidden, on_problem=MEND)
+        tree, verdict = taken(read, hidden, on_problem="mend")
     yield "mend", verdict
     model, verdict, said = pinocchio_takes(file)
     yield "peer", verdict

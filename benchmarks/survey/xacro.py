@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from mime.control.kinematics import KinematicTree, RobotFileError, expand_xacro, parse_xacro
 from survey.checkouts import Repository
-from survey.readers import LOADS, MEND, REFUSED, brief, pinocchio_takes, taken
+from survey.readers import LOADS, REFUSED, brief, pinocchio_takes, taken
 from survey.urdf import beside_pinocchio
 from survey.workers import Row
 
@@ -60,7 +60,7 @@ def xacro_row(question: Row) -> Iterator[tuple[str, Any]]:
     tree, verdict = taken(read, hidden)
     yield "default", verdict
     if tree is None:
-        tree, verdict = taken(read, hidden, on_problem=MEND)
+        tree, verdict = taken(read, hidden, on_problem="mend")
     yield "mend", verdict
     model, verdict, said = pinocchio_takes(expanded)
     yield "peer", verdict

@@ -249,6 +249,16 @@ def test_a_body_that_takes_its_mass_from_a_mesh_is_refused_without_it(tmp_path, 
     assert str(refusal.value).startswith(f"{file}:2: ")
 
 
+def test_what_stands_still_needs_no_mass_from_a_mesh(tmp_path):
+    post = '<mujoco><asset><mesh name="m" file="gone.obj"/></asset><worldbody><body name="post">'
+    post += '<geom type="mesh" mesh="m"/>{}</body></worldbody></mujoco>'
+    tree = parse_mjcf(put(tmp_path / "post.xml", post.format("")))
+    assert (tree.num_joints, float(tree.root_body.mass)) == (0, 0.0)
+    assert "it stands still, without mass" in str(tree.report)
+    with pytest.raises(MjcfError, match="takes its mass from mesh 'm'"):
+        parse_mjcf(put(tmp_path / "ball.xml", post.format("<freejoint/>")))
+
+
 @pytest.mark.parametrize("case", NOT_NEEDED)
 @pytest.mark.parametrize(
     "content", [None, "nonsense", "version https://git-lfs.github.com/spec/v1"]

@@ -127,6 +127,8 @@ def _link(compiled: Compiled, body: int) -> UrdfLink:
     inertia = R @ np.diag(model.body_inertia[body]) @ R.T
     com = np.array(model.body_ipos[body]) - _link_point(compiled, body)
     element = compiled.element("bodies", body) if body else compiled.document.root
+    if body in compiled.unweighed:
+        return UrdfLink(element, compiled.body_names[body])
     mass, relieved = float(model.body_mass[body]), float(_gravcomp(compiled)[body])
     return UrdfLink(element, compiled.body_names[body], mass, com, inertia, relieved)
 

@@ -14,7 +14,6 @@ from mime.control.kinematics.mjcf.equalities import Equalities, read_equalities
 from mime.control.kinematics.mjcf.selection import Selection
 from mime.control.kinematics.mjcf.xml import Document, MjcfError, box_mesh
 from mime.control.kinematics.part import Part
-from mime.control.kinematics.report import Finding
 from mime.control.kinematics.urdf.xml import LARGEST, Element
 
 
@@ -41,6 +40,8 @@ class Compiled:
     subtree: Part = None
     lock: Mapping[str, Any] | None = None
     equalities: Equalities = field(default_factory=Equalities)
+    unweighed: set[int] = field(default_factory=set)
+    """Bodies that stand still and whose mass follows from a mesh that is missing."""
 
     def disabled(self, flag: str) -> bool:
         """True where <option><flag> switches this part of the physics off."""
@@ -172,8 +173,14 @@ def compile_document(
         finding = document.root.finding(f"brings a warning of MuJoCo's: {words}")
         document.found.add("warning", finding)
     compiled = Compiled(document, mujoco, spec, model, base, subtree, lock)
-    for finding in _masses_of_stand_ins(compiled) if document.stand_ins else ():
-        document.found.add("mesh mass", finding)
+    for body, words in _masses_of_stand_ins(compiled) if document.stand_ins else ():
+        element = compiled.element("bodies", body)
+        if compiled.selection.carrier(body):
+            words += ". Add the mesh, or an <inertial> to the body"
+            document.found.add("mesh mass", element.finding(words))
+        else:  # nothing feels the mass of what stands still
+            compiled.unweighed.add(body)
+            document.found.add("mesh", element.finding(words, "it stands still, without mass"))
     document.found.refuse(MjcfError)
     _check_numbers(compiled)
     compiled.equalities = read_equalities(compiled, document.found)
@@ -199,7 +206,7 @@ _OTHER_BOX = (0.02, 0.025, 0.09), 0.1
 _MASS = ("body_mass", "body_ipos", "body_iquat", "body_inertia")
 
 
-def _masses_of_stand_ins(compiled: Compiled) -> Iterator[Finding]:
+def _masses_of_stand_ins(compiled: Compiled) -> Iterator[tuple[int, str]]:
     """The bodies whose mass is another with another stand-in: the file does not say it itself."""
     document, model = compiled.document, compiled.model
     boxes = {mesh.get("file", ""): box_mesh(*_OTHER_BOX) for mesh in document.stand_ins}
@@ -214,9 +221,7 @@ def _masses_of_stand_ins(compiled: Compiled) -> Iterator[Finding]:
             used = [geom for geom in body.geoms if geom.meshname in reasons]
             heavy = [geom.meshname for geom in used if geom.mass != 0 and geom.density != 0]
             name = [*heavy, *reasons][0]  # of settotalmass, that of any mesh
-            words = f"takes its mass from mesh {name!r}: {reasons[name]}. Add the mesh"
-            element = compiled.element("bodies", body.id)
-            yield element.finding(f"{words}, or an <inertial> to the body")
+            yield body.id, f"takes its mass from mesh {name!r}: {reasons[name]}"
 
 
 def _line(words: str) -> int:

@@ -17,6 +17,7 @@ Each file is read in a process that it may crash or keep busy. About ten minutes
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -24,14 +25,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "tests"))
-for variable, value in (("MIME_NATIVE", "off"), ("OPENBLAS_NUM_THREADS", "1")):
-    os.environ[variable] = value  # Python computes: to compile for each robot takes minutes
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 from survey import mjcf, tables, urdf, xacro, xacro_calls  # noqa: E402
@@ -40,6 +39,8 @@ from survey.workers import Row, rows  # noqa: E402
 
 from robot_files import FOLDERS, SITE  # noqa: E402 - tests/
 
+# Of the workers. Python computes there: to compile for each robot takes minutes.
+ENVIRONMENT = {"MIME_NATIVE": "off", "OPENBLAS_NUM_THREADS": "1"}
 FORMATS = {"urdf": urdf.urdf_row, "mjcf": mjcf.mjcf_row, "xacro": xacro.xacro_row}
 
 
@@ -84,8 +85,24 @@ def survey(options: argparse.Namespace, scratch: Path) -> list[Row]:
     found = []
     for kind in options.format or FORMATS:
         questions = [row | {"format": kind} for row in asked[kind]() if wanted(row, options.only)]
-        found += rows(FORMATS[kind], questions, options.jobs, options.timeout, kind)
+        with environment(ENVIRONMENT):
+            found += rows(FORMATS[kind], questions, options.jobs, options.timeout, kind)
     return found
+
+
+@contextlib.contextmanager
+def environment(variables: dict[str, str]) -> Iterator[None]:
+    """What processes started inside inherit."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def wanted(row: Row, only: re.Pattern[str] | None) -> bool:

@@ -313,8 +313,10 @@ def test_a_body_without_joints_floats_too(hull):
     assert run_of_hull["base_position_world_m"].shape == (100, 3)
     locked = hull.attach(hull, "hull", (1, 0, 0, 1, 0, 0, 0), "second_")
     assert float(locked.root_body.mass) == 10.0
-    with pytest.raises(kin.UrdfError, match=r"no moving joint.*let the base float"):
-        parse_urdf(hull.source)
+    fixed = parse_urdf(hull.source)
+    assert fixed.num_joints == 0
+    with pytest.raises(ParameterError, match=r"no joint that moves.*Let it float"):
+        RobotArmNode("hull", DT, fixed, "hull")
 
 
 def test_files_written_and_read_again_float_as_before(tree, tmp_path, monkeypatch):

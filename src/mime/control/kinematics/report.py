@@ -166,7 +166,8 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 def checked_choice(on_problem: str) -> str:
     """`on_problem`, which is one of three words."""
     if not isinstance(on_problem, str) or on_problem not in ON_PROBLEM:
-        hint = "What 'report' did is 'warn' now" if on_problem == "report" else ""
+        was_report = isinstance(on_problem, str) and on_problem == "report"
+        hint = "What 'report' did is 'warn' now" if was_report else ""
         raise wrong("on_problem", "'warn', 'refuse' or 'mend'", on_problem, hint)
     return on_problem
 

@@ -312,7 +312,10 @@ def _judge_masses(
 ) -> KinematicTree:
     """Note what has no mass, and with `on_problem="mend"` hold the joints that move none."""
     if not tree.num_links and tree.base == "fixed":
-        found.add("no joint", robot.finding(f"has {len(links)} links and no moving joint"))
+        found.add(
+            "no joint",
+            robot.finding(f"has {len(links)} link{'s' * (len(links) > 1)} and no moving joint"),
+        )
     names = joints_without_inertia(tree)
     held = {name: _rest(tree, name) for name in names if name in tree.joint_names}
     if held and not np.any(tree.masses) and not np.any(tree.inertias):

@@ -77,6 +77,10 @@ EXAMPLES = {
         urdf(ARM + "<!-- a -- b -->"),
         "\n<?xml version='1.0'?>" + mjcf(),
     ],
+    "half inertial": [
+        urdf(HEAVY_BASE.replace('<mass value="2"/>', '<density value="500"/>', 1)),
+        urdf(HEAVY_BASE.replace(INERTIA, "", 1)),
+    ],
     "twice": [urdf(ARM.replace(AXIS, AXIS + AXIS))],
     "floating": [urdf(FLYING + HEAVY_BASE)],
     "no limit": [

@@ -112,6 +112,11 @@ RULES: dict[str, Rule] = {
         "limits of hinges that look like degrees: multiples of a half from 30 to 720",
         "kept as rad",
     ),
+    "half inertial": Rule(
+        "reported",
+        "an `<inertial>` without `<mass>`, or without `<inertia>`",
+        "the link has no mass, or its mass at a point",
+    ),
     "transmission": Rule(
         "reported",
         "transmissions with a rotor inertia that do not drive one moving joint, or hold `TODO`",

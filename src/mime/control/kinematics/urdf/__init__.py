@@ -79,7 +79,7 @@ def tree_of(
             "xacro",
         )
     find_ignored(robot, found)
-    links = _by_name([read_link(e) for e in robot.findall("link")])
+    links = _by_name([read_link(e, found) for e in robot.findall("link")])
     joints = _by_name([read_joint(e) for e in robot.findall("joint")])
     if not links:
         raise robot.error(

@@ -96,18 +96,24 @@ def read_origin(element: Element) -> np.ndarray:
     return T
 
 
-def read_link(element: Element) -> UrdfLink:
+def read_link(element: Element, found: Findings) -> UrdfLink:
     """Name and inertia of a <link>; without <inertial> it is massless."""
     link = UrdfLink(element, attribute(element, "name"))
     inertial = element.find("inertial")
-    if inertial is not None:
+    if inertial is not None and inertial.find("mass") is None:
+        found.add("half inertial", element.finding("has an <inertial> without <mass>", at=inertial))
+    elif inertial is not None:
         T = read_origin(inertial)
         link.mass = number(child(inertial, "mass"), "value")
         if link.mass < 0.0:
             message = f"{element.label} has mass {link.mass} kg; expected 0 or more."
             raise inertial.error(message, "negative")
         link.com = T[:3, 3]
-        e = child(inertial, "inertia")
+        e = inertial.find("inertia")
+        if e is None:
+            words = "has an <inertial> without <inertia>"
+            found.add("half inertial", element.finding(words, at=inertial))
+            return link
         xx, xy, xz, yy, yz, zz = (
             number(e, name, "0" if name in ("ixy", "ixz", "iyz") else None)
             for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")

@@ -3,6 +3,7 @@
     batch ur5, batch humanoid    `run_batch` of 4,096 robots, from the graph's nodes to the states
     gradient ur5                 a compiled gradient of 1,024 rollouts
     motors N                     `run` of a graph of N motors, all fields of all of them recorded
+    second g1, second go1        `run` of one second of a robot that floats, each joint with a servo
 
 Reading a URDF and importing are not in the time; whoever calls switches the caches off.
 """
@@ -81,6 +82,28 @@ def motors(count: str) -> Callable[[], Any]:
     return work
 
 
+def second(name: str) -> Callable[[], Any]:
+    """Its joints are held where their ranges have their middle, in steps of 2 ms."""
+    import numpy as np
+    import robots
+
+    from mime import GraphManager, RobotArmNode, Servo, parse_urdf
+
+    file = {"g1": "g1_29dof_rev_1_0.urdf", "go1": "go1.urdf"}[name]
+    tree = parse_urdf(robots.cleaned(robots.example(file)), base="floating")
+    middle = np.clip(tree.joint_limits, -2.0, 2.0).mean(axis=1)
+
+    def work() -> Any:
+        graph = GraphManager()
+        servo = Servo(kp=100.0, kd=2.0)
+        graph.add_node(RobotArmNode("robot", 2e-3, tree, tree.link_names[-1], servo=servo))
+        graph.add_external_input("robot", "desired_joint_angles")
+        inputs = {"robot": {"desired_joint_angles": middle}}
+        return graph.compile().run(1.0, inputs, progress=False).final_state
+
+    return work
+
+
 def main() -> None:
     import jax
 
@@ -89,7 +112,7 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     jax.block_until_ready(jax.numpy.zeros(3) + 1.0)  # JAX itself has started
     kind, what = sys.argv[1:]
-    work = {"batch": batch, "gradient": gradient, "motors": motors}[kind](what)
+    work = {"batch": batch, "gradient": gradient, "motors": motors, "second": second}[kind](what)
     began = time.perf_counter()
     jax.block_until_ready(work())
     print(time.perf_counter() - began)

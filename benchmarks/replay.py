@@ -57,7 +57,7 @@ def mouse() -> Path:
 def swing() -> Trajectory:
     """10 s of a UR5 that falls from a pose, at 30 samples a second."""
     graph = GraphManager()
-    path = robots._example("ur5_robot.urdf")  # the others are without their meshes
+    path = robots.example("ur5_robot.urdf")  # the others are without their meshes
     graph.add_node(RobotArmNode("arm", 1 / 300, path, end_effector_link_name="tool0"))
     start = {"arm": {"joint_angles": [0.0, -1.0, 1.0, 0.0, 0.5, 0.0]}}
     return graph.compile().run(10.0, every=10, initial_state=start, progress=False, watch=False)

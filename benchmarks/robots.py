@@ -73,24 +73,24 @@ def _tree(path: Path) -> KinematicTree:
 
 
 def ur5() -> Robot:
-    return Robot("UR5", _cleaned(_example("ur5_robot.urdf")), "tool0", 1.0)
+    return Robot("UR5", cleaned(example("ur5_robot.urdf")), "tool0", 1.0)
 
 
 def panda() -> Robot:
     """Its two fingers, one of which mimics the other, are held still."""
     fingers = ("panda_finger_joint1", "panda_finger_joint2")
-    return Robot("panda", _cleaned(_example("panda.urdf"), fingers), "panda_hand", 1.0)
+    return Robot("panda", cleaned(example("panda.urdf"), fingers), "panda_hand", 1.0)
 
 
 def desktop_arm() -> Robot:
     path = model_path("desktop_arm_6axis")
     tree = parse_urdf(path)
-    return Robot("desktop arm", _cleaned(path), tree.frame_names[-1], 0.05)
+    return Robot("desktop arm", cleaned(path), tree.frame_names[-1], 0.05)
 
 
 def humanoid() -> Robot:
     """Unitree's G1 with its pelvis fixed."""
-    path = _cleaned(_example("g1_29dof_rev_1_0.urdf"))
+    path = cleaned(example("g1_29dof_rev_1_0.urdf"))
     return Robot("humanoid of 29 joints", path, "right_rubber_hand", 1.0)
 
 
@@ -107,10 +107,10 @@ def chain(joints: int) -> Robot:
     ]
     path = _scratch() / f"raw_chain_{joints}.urdf"
     path.write_text("".join(text) + "</robot>")
-    return Robot(f"chain of {joints}", _cleaned(path), f"l{joints}", 1.0)
+    return Robot(f"chain of {joints}", cleaned(path), f"l{joints}", 1.0)
 
 
-def _example(name: str) -> Path:
+def example(name: str) -> Path:
     files = metadata.files("example-robot-data") or []
     return Path(next(str(f.locate()) for f in files if str(f).endswith(f"/{name}")))
 
@@ -128,7 +128,7 @@ _READ_DIFFERENTLY = (
 )
 
 
-def _cleaned(path: Path, held: Sequence[str] = ()) -> Path:
+def cleaned(path: Path, held: Sequence[str] = ()) -> Path:
     """The file without what packages read differently: meshes, friction, gears, mimics, limits."""
     document = ElementTree.parse(path)
     root = document.getroot()

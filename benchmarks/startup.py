@@ -28,6 +28,8 @@ FIRST_RUNS = {
     "a graph of 10 motors, run": ("motors", "10", 0.5),
     "a graph of 100 motors, run": ("motors", "100", 3.0),
     "a graph of 1,000 motors, run": ("motors", "1000", 30.0),
+    "one second of a floating G1 with servos, run": ("second", "g1", 10.0),
+    "one second of a floating Go1 with servos, run": ("second", "go1", 10.0),
 }
 """What is run, and the most seconds that it should take."""
 QUICK = ("4,096 UR5, run_batch", "a graph of 10 motors, run")

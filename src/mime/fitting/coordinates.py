@@ -33,6 +33,7 @@ def coordinates(
         for c in parameter_coordinates(simulation, address, _as_unknown(address, given))
     ]
     _refuse_twice(list(unknowns), found)
+    _refuse_set(list(unknowns), found, experiments)
     found += [c for number, e in enumerate(experiments) for c in _starts(number, e)]
     sensors: dict[str, list[tuple[Experiment, Sensor]]] = {}
     for experiment in experiments:
@@ -55,6 +56,22 @@ def _refuse_twice(addresses: Sequence[str], found: Sequence[Coordinate]) -> None
             place=("unknowns",),
             label="unknowns:",
         )
+
+
+def _refuse_set(
+    addresses: Sequence[str], found: Sequence[Coordinate], experiments: Sequence[Experiment]
+) -> None:
+    """What a log sets is no unknown: it would be looked for in the other logs alone."""
+    names = {*addresses, *(c.name for c in found)}
+    for experiment in experiments:
+        for address in experiment.settings:
+            if address in names or any(address.startswith(f"{name}.") for name in names):
+                raise InputError(
+                    f"{address} is unknown, and the log {experiment.name!r} sets it to "
+                    f"{experiment.settings[address]:g}. Leave it out of one of them",
+                    place=("unknowns",),
+                    label="unknowns:",
+                )
 
 
 def _as_unknown(address: str, given: Any) -> Unknown:
@@ -92,13 +109,13 @@ def _sensing(field: str, of: Sequence[tuple[Experiment, Sensor]]) -> Iterator[Co
             f"{field} delay", "s", "delay", False, period, 0.0, *between, None, True, (field,)
         )
     unit = of[0][1].place.spec.unit
-    if any(channel.offset for channel in channels):
+    if any(channel.offset is True for channel in channels):
         scale = float(np.std(np.concatenate([sensor.measured for _, sensor in of])))
         ends = -np.inf, np.inf
         yield Coordinate(
             f"{field} offset", unit, "offset", False, scale, 0.0, *ends, None, True, (field,)
         )
-    if any(channel.gain for channel in channels):
+    if any(channel.gain is True for channel in channels):
         yield Coordinate(
             f"{field} gain", "", "gain", True, 1.0, 1.0, 0.0, np.inf, None, True, (field,)
         )

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from mime._text import nearest, quoted
-from mime.core.problem import InputError
+from mime.core.address import find
+from mime.core.problem import InputError, ParameterError
 from mime.core.program import Program
 from mime.core.signals import as_float_array, declared
-from mime.fitting.channel import Channel, Place, place
-from mime.fitting.log import Log, LogError, Rows, read_rows
+from mime.fitting.channel import Channel, Place, fields_of, place
+from mime.fitting.log import Log, LogError, Rows, read_rows, settings
 from mime.fitting.unknown import Unknown
 from mime.scenarios.fields import Index, picked_shape, split_field
 
@@ -74,6 +75,8 @@ class Experiment:
     """Inputs by node and field, one entry a row, holding until the next row."""
     sensors: tuple[Sensor, ...]
     starts: tuple[Start, ...]
+    settings: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Parameters that were others in this experiment than in the graph, by address."""
 
     def inputs(self, steps_per_interval: int) -> dict[str, dict[str, np.ndarray]]:
         """The inputs of every step."""
@@ -106,7 +109,8 @@ def experiment(
 
     Spikes are refused unless they are said to be allowed: a robust loss can live with them.
     """
-    places = {name: place(program, name, given) for name, given in (log.columns or columns).items()}
+    given = log.columns or columns
+    places = {name: place(program, name, c, given) for name, c in fields_of(given).items()}
     logged = [name for name, where in places.items() if where.is_input]
     sensors = [name for name in places if name not in logged]
     if not sensors:
@@ -116,17 +120,15 @@ def experiment(
     twice = {w.channel.field for w in places.values()}
     if len(twice) < len(places):
         raise InputError("two columns name the same field", place=("columns",), label="columns:")
-    rows = read_rows(log, logged, sensors, spikes)
-    time, driven = rows.time_s, _driven(places, logged, rows.columns)
-    for node, field, value in declared(inputs, program.wiring.external):
-        held = np.asarray(as_float_array(f"{node}.{field}", value), float)
-        if held.shape != (shape := program.input_specs()[node][field].shape):
-            raise InputError(
-                f"{node}.{field} has shape {held.shape}, expected {shape}: a constant",
-                place=("inputs", node, field),
-                label="inputs:",
-            )
-        driven.setdefault((node, field), np.tile(held, (len(time), *(1,) * held.ndim)))
+    rows = read_rows(
+        log,
+        {name: places[name] for name in logged},
+        {name: places[name] for name in sensors},
+        spikes,
+    )
+    time = rows.time_s
+    driven = _constants(program, inputs, len(time))
+    driven |= _driven(places, logged, rows.columns, driven)
     period = float(np.median(np.diff(time)))
     values = {name: rows.columns[name] for name in sensors}
     if rows.until:  # the first row's inputs began a period before it
@@ -154,21 +156,70 @@ def experiment(
     starts = tuple(_start(program, field, value) for field, value in log.initial.items())
     intervals = int(np.ceil(positions[-1] - _JITTER))
     return Experiment(
-        rows.label, rows.file, period, intervals, is_uniform, positions, driven, found, starts
+        rows.label,
+        rows.file,
+        period,
+        intervals,
+        is_uniform,
+        positions,
+        driven,
+        found,
+        starts,
+        _settings(program, log, rows),
     )
 
 
+def _settings(program: Program, log: Log, rows: Rows) -> dict[str, float]:
+    """What the log sets, checked against the graph: one number each, in its range."""
+    found = settings(log, rows.head)
+    for address, value in found.items():
+        at: dict[str, Any] = {"place": ("set", address), "label": f"set[{address!r}]:"}
+        node, _, rest = address.partition(".")
+        if node not in program.nodes:
+            near = nearest(node, program.nodes)
+            raise InputError(f"no node {node!r}{near} ({quoted(program.nodes)})", **at)
+        try:
+            now = find(program.nodes[node], rest).of(program.nodes[node])
+            if now is None or np.ndim(now) > 0:
+                what = "is absent from the model" if now is None else f"has shape {np.shape(now)}"
+                raise InputError(f"{address} {what}; set takes one number, [0] of an array", **at)
+            program.with_parameters({address: value})
+        except ParameterError as error:
+            raise InputError(f"{error}", **at) from None
+    return found
+
+
+def _constants(program: Program, inputs: Any, rows: int) -> dict[tuple[str, str], np.ndarray]:
+    """Inputs that are said to be constant, in every row."""
+    found = {}
+    for node, field, value in declared(inputs, program.wiring.external):
+        held = np.asarray(as_float_array(f"{node}.{field}", value), float)
+        if held.shape != (shape := program.input_specs()[node][field].shape):
+            raise InputError(
+                f"{node}.{field} has shape {held.shape}, expected {shape}: a constant",
+                place=("inputs", node, field),
+                label="inputs:",
+            )
+        found[node, field] = np.tile(held, (rows, *(1,) * held.ndim))
+    return found
+
+
 def _driven(
-    places: Mapping[str, Place], inputs: list[str], columns: Mapping[str, np.ndarray]
+    places: Mapping[str, Place],
+    inputs: list[str],
+    columns: Mapping[str, np.ndarray],
+    constants: Mapping[tuple[str, str], np.ndarray],
 ) -> dict[tuple[str, str], np.ndarray]:
+    """Inputs that are logged; numbers of a field that are not stay as they are constant."""
     driven: dict[tuple[str, str], np.ndarray] = {}
     for name in inputs:
         where, values = places[name], columns[name]
         key = where.node, where.name
         if key not in driven:
             default = where.spec.default_value(float)  # type: ignore[union-attr]
-            driven[key] = np.tile(default, (len(values), *(1,) * default.ndim))
-        driven[key][(slice(None), *where.index)] = values * where.factor
+            held = np.tile(default, (len(values), *(1,) * default.ndim))
+            driven[key] = np.array(constants.get(key, held))
+        driven[key][(slice(None), *where.index)] = where.values(values)
     return driven
 
 
@@ -184,7 +235,7 @@ def sensor_rows(
         raise LogError(rows.file, words, column=column)
     # With inputs that acted until a row, the first position is the start, before any row.
     lines = np.concatenate([rows.lines[:1], rows.lines]) if rows.until else rows.lines
-    return Sensor(column, where, positions[used], values[used] * where.factor, lines[used])
+    return Sensor(column, where, positions[used], where.values(values[used]), lines[used])
 
 
 def _start(program: Program, name: str, value: Any) -> Start:
@@ -219,11 +270,11 @@ def refuse_other_unit(experiment: Experiment, sensor: Sensor, times_the_model: f
     """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
     if 1.0 / _FAR < times_the_model < _FAR:
         return
-    unit = sensor.place.channel.unit or sensor.place.spec.unit
+    unit = sensor.place.unit
     largest = int(np.argmax(np.abs(sensor.measured)))
     raise LogError(
         experiment.file,
-        f"is {sensor.measured[largest] / sensor.place.factor:.4g} {unit} here, its largest; all of "
+        f"is {sensor.place.reading(sensor.measured[largest]):.4g} {unit} here, its largest; all of "
         f"it is {times_the_model:.3g} times what the model gives for {sensor.field} at the start "
         f"values: another unit than {unit}? "
         "Else give start values that are nearer, or Channel(..., gain=True)",

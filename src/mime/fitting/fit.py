@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from mime._text import quoted
-from mime.core.arguments import instance, mapping, several, whole, wrong
+from mime.core.arguments import instance, mapping, whole, wrong
 from mime.core.problem import InputError
 from mime.fitting.advice import advice, longer, other_input
 from mime.fitting.arm import fit_torques
@@ -18,7 +18,7 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
 from mime.fitting.explanation import Check, checks, turned
-from mime.fitting.log import Log, as_log
+from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
@@ -71,8 +71,7 @@ def fit(
         raise wrong("loss", f"one of {quoted(NAMES)}", loss)
     chosen_loss = Loss(loss)
     columns = mapping("columns", columns, "{'column': 'node.field'}")
-    given = [logs] if isinstance(logs, Log | str | dict) or hasattr(logs, "__fspath__") else logs
-    chosen = [as_log(entry) for entry in several("logs", given)]
+    chosen = as_logs(logs)
     fitted = [log for log in chosen if not log.held_out]
     if not fitted:
         raise InputError("nothing to fit: every log is held out", place=("logs",), label="logs:")

@@ -4,45 +4,39 @@ Row k holds, at its time t_k, what sensors read *then* and the inputs that act *
 t_{k+1}. (In a result of MIME, and with `inputs="until"`, inputs acted until then, since t_{k-1}.)
 """
 
-import csv
 import dataclasses
+import glob
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mime._files import is_file
-from mime._text import Travels, brief, nearest, quoted, shortened
-from mime.core.arguments import instance, mapping, text
+from mime._text import brief, nearest, quoted
+from mime.core.arguments import instance, mapping, real, several, text, texts, wrong
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
-from mime.fitting.channel import Channel
+from mime.fitting.channel import Channel, CountError, Place
+from mime.fitting.tables import LogError as LogError
+from mime.fitting.tables import Table, read_table, value_at
 from mime.fitting.unknown import Unknown
 
 _TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-_DECIMAL_COMMA = re.compile(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*")
 _FEWEST_ROWS = 10
 _FEWEST_DESIGNED, _MOST_DESIGNED = 20, 1_000_000
 _SPIKE = 10.0
 """A value that lies so many ranges of all other values away from its neighbours is none."""
 
 
-class LogError(Travels, ValueError):
-    """A log that cannot be used: which file, row and column, what was found, what to do."""
-
-    def __init__(self, file: str, words: str, row: int | None = None, column: str | None = None):
-        self.file, self.row, self.column = file, row, column
-        where = file if row is None else f"{file}:{row}"
-        what = "" if column is None else f"column {column!r} "
-        super().__init__(shortened(f"{where}: {what}{words}"))
-
-
 @dataclasses.dataclass(frozen=True)
 class Log:
-    """One experiment: a CSV or NetCDF file, or columns in memory (`{"time": [...], ...}`)."""
+    """One experiment: a file of text, JSON, NumPy, NetCDF or Parquet, or what is in memory.
+
+    Columns in memory are a mapping, `{"time": [...], "volts": [...]}`, a structured array or a
+    DataFrame. Several files side by side are `{"angles": "q.csv", "torques": "tau.csv"}`; their
+    columns are `angles.q1`, or `q1` where one file alone has it.
+    """
 
     source: Any
     name: str = ""
@@ -59,10 +53,21 @@ class Log:
     """`"from"`: inputs of a row act from its time on. `"until"`: they acted until then."""
     held_out: bool = False
     """Not fitted: the fit is tested on it."""
+    rate_hz: float | None = None
+    """Rows a second, of a file without a column of the time."""
+    rows: str = ""
+    """Where a JSON or a .npz file has its rows: `"entries"`, `"data.samples"`."""
+    names: Sequence[str] | Mapping[str, Sequence[str]] = ()
+    """Of the columns of a file that has no heading; of files side by side a list for each."""
+    set: Mapping[str, float | str] = dataclasses.field(default_factory=dict)
+    """Parameters that were others in this experiment, `{"servo.kp": 400.0}`; `"head.kp"` is the
+    value of that name in the head of the file."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, Mapping):
+        if isinstance(self.source, str | os.PathLike):
             object.__setattr__(self, "source", path_of("source", self.source))
+        elif not isinstance(self.source, Mapping | np.ndarray) and not _is_frame(self.source):
+            raise wrong("source", "a path, a mapping of columns or an array", self.source)
         instance("name", self.name, str)
         text("time", self.time)
         if instance("time_unit", self.time_unit, str) not in _TIME_UNITS:
@@ -77,6 +82,19 @@ class Log:
             words = f"inputs must be 'from' or 'until', got {brief(self.inputs)}"
             raise LogError(self.label, words)
         instance("held_out", self.held_out, bool, np.bool_)
+        if self.rate_hz is not None:
+            object.__setattr__(self, "rate_hz", real("rate_hz", self.rate_hz, "Hz", above=0))
+            if (self.time, self.time_unit) != ("time", "s"):
+                words = "rate_hz is of a log without a column of the time; give that or this"
+                raise LogError(self.label, words)
+        instance("rows", self.rows, str)
+        if isinstance(self.names, Mapping):
+            for part, given in mapping("names", self.names, "{'file': ['q1', 'q2']}").items():
+                texts(f"names[{part!r}]", given)
+        else:
+            object.__setattr__(self, "names", tuple(texts("names", self.names)))
+        for address, given in mapping("set", self.set, "{'node.parameter': value}").items():
+            instance(f"set[{address!r}]", given, str, int, float, np.number)
 
     @property
     def label(self) -> str:
@@ -86,7 +104,12 @@ class Log:
     @property
     def file(self) -> str:
         """Where to look for a row that is wrong."""
-        return self.name or "log" if isinstance(self.source, Mapping) else str(self.source)
+        if isinstance(self.source, Path):
+            return str(self.source)
+        files = self.source.values() if isinstance(self.source, Mapping) else ()
+        if files and all(isinstance(file, str | os.PathLike) for file in files):
+            return " + ".join(map(str, files))
+        return self.name or "log"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,32 +120,60 @@ class Rows:
     file: str
     time_s: np.ndarray
     columns: Mapping[str, np.ndarray]
+    """By channel."""
     lines: np.ndarray
     """The line of the file (or the index) of each row."""
     until: bool
     """Inputs acted until their row's time."""
+    head: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Single values that the file has beside its rows."""
 
 
-def as_log(value: Any) -> Log:
-    """A log, or what one is made of."""
-    return value if isinstance(value, Log) else Log(instance("logs", value, str, os.PathLike, dict))
+def as_logs(value: Any) -> list[Log]:
+    """Logs, or what they are made of: one, or a list of them."""
+    is_one = isinstance(value, Log | str | os.PathLike | dict | np.ndarray) or _is_frame(value)
+    return [_as_log(entry) for entry in ([value] if is_one else several("logs", value))]
 
 
-def read_rows(log: Log, inputs: list[str], sensors: list[str], spikes: bool = False) -> Rows:
-    """The rows of a log with the columns asked for, checked; a `LogError` says what is wrong."""
-    wanted = [log.time, *inputs, *sensors]
-    is_result = False
-    if isinstance(log.source, Mapping):
-        found = _in_memory(log, wanted)
-        lines = np.arange(len(found[log.time]))
-    elif not is_file(log.source):
-        raise LogError(str(log.source), "no such file")
-    elif log.source.suffix.lower() in (".nc", ".nc4", ".h5", ".hdf5"):
-        found, is_result = _from_netcdf(log, wanted)
-        lines = np.arange(len(found[log.time]))
+def _as_log(value: Any) -> Log:
+    if isinstance(value, Log) or _is_frame(value):
+        return value if isinstance(value, Log) else Log(value)
+    return Log(instance("logs", value, str, os.PathLike, dict, np.ndarray))
+
+
+def _is_frame(value: Any) -> bool:
+    """A DataFrame, of pandas or of what looks like it."""
+    return hasattr(value, "to_numpy") and hasattr(value, "columns")
+
+
+def files_of(pattern: str, folder: Path) -> list[Path]:
+    """The file of this name; else those that `*`, `?` and `[...]` stand for, in order."""
+    file = folder / pattern
+    if file.exists() or not any(sign in pattern for sign in "*?["):
+        return [file]
+    found = sorted(glob.glob(pattern, root_dir=folder, recursive=True))
+    if not found:
+        raise LogError(str(file), "no such files")
+    return [folder / name for name in found]
+
+
+def read_rows(
+    log: Log, inputs: Mapping[str, Place], sensors: Mapping[str, Place], spikes: bool = False
+) -> Rows:
+    """The rows of a log, checked, with what each channel reads; a `LogError` says what is wrong."""
+    table = read_table(log.source, log.file, log.rows, log.names)
+    file, places = table.file, {**inputs, **sensors}
+    found = {name: _readings(table, name, where) for name, where in places.items()}
+    if log.rate_hz is None:
+        time_of, time = log.time, table.numbers(log.time, True) * _TIME_UNITS[log.time_unit]
     else:
-        found, lines = _from_csv(log, wanted)
-    file, time = log.file, found.pop(log.time) * _TIME_UNITS[log.time_unit]
+        time_of = next(iter(places))
+        time = np.arange(len(found[time_of])) / log.rate_hz
+    lines = np.arange(len(time)) if table.lines is None else table.lines
+    for name, values in found.items():
+        if values.shape != time.shape:
+            words = f"has {len(values)} rows, and {time_of!r} has {len(time)}"
+            raise LogError(file, words, column=name)
     if len(time) < _FEWEST_ROWS:
         raise LogError(file, f"has {len(time)} rows; a fit takes {_FEWEST_ROWS} or more")
     _check_time(file, log.time, time, lines)
@@ -132,97 +183,46 @@ def read_rows(log: Log, inputs: list[str], sensors: list[str], spikes: bool = Fa
         _check_sensor(file, name, found[name], lines)
         if not spikes:
             _refuse_spike(file, name, found[name], lines)
-    until = log.inputs == "until" or (is_result and log.inputs != "from")
-    return Rows(log.label, file, time, found, lines, until)
+    until = log.inputs == "until" or (table.is_result and log.inputs != "from")
+    return Rows(log.label, file, time, found, lines, until, table.head)
 
 
-def _in_memory(log: Log, wanted: list[str]) -> dict[str, np.ndarray]:
+def _readings(table: Table, name: str, where: Place) -> np.ndarray:
+    try:
+        return where.readings(table.numbers)
+    except CountError as error:
+        line = error.row if table.lines is None else int(table.lines[error.row])
+        raise LogError(table.file, f"{error}", line, error.column) from None
+    except ValueError as error:
+        if isinstance(error, LogError):
+            raise
+        columns = quoted(part.column for _, part in where.parts)
+        raise LogError(table.file, f"its columns {columns} differ in rows", column=name) from None
+
+
+def settings(log: Log, head: Mapping[str, Any]) -> dict[str, float]:
+    """What a log sets, as numbers: `"head.kp"` is looked up."""
     found = {}
-    for name in wanted:
-        if name not in log.source:
-            _refuse_column(log, name, list(map(str, log.source)))
-        try:
-            found[name] = np.asarray(log.source[name], dtype=float)
-        except (TypeError, ValueError):
-            words = f"must be numbers, got {brief(log.source[name])}"
-            raise LogError(log.file, words, column=name) from None
-        if found[name].ndim != 1 or found[name].shape != found[wanted[0]].shape:
-            words = (
-                f"has shape {found[name].shape}, expected one value for each of the "
-                f"{found[wanted[0]].size} rows"
-            )
-            raise LogError(log.file, words, column=name)
+    for address, given in log.set.items():
+        value: Any = given
+        if isinstance(given, str):
+            name = given.removeprefix("head.")
+            value = value_at(head, name)
+            near = nearest(name, map(str, head))
+            known = f"head: {quoted(map(str, head))}" if head else "the file has no head"
+            if name == given:
+                words = f"must be a number or 'head.{name}', got {brief(given)}"
+                raise LogError(log.file, f"set {address!r} {words} ({known})")
+            if value is None:
+                raise LogError(log.file, f"set {address!r}: no {given!r}{near} ({known})")
+        is_number = isinstance(value, int | float | np.integer | np.floating)
+        if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "iuf":
+            value, is_number = value.item(), True
+        if not is_number or isinstance(value, bool) or not np.isfinite(float(value)):
+            words = f"must be a finite number, got {brief(value, 60)}"
+            raise LogError(log.file, f"set {address!r} = {given!r} {words}")
+        found[address] = float(value)
     return found
-
-
-def _from_netcdf(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], bool]:
-    import xarray
-
-    try:
-        with xarray.open_dataset(log.source, engine="h5netcdf", decode_times=False) as dataset:
-            table = {str(name): dataset[name].values for name in dataset.variables}
-            kind = str(dataset.attrs.get("format", ""))
-    except (OSError, ValueError, KeyError) as error:
-        words = " ".join(str(error).split())
-        raise LogError(str(log.source), f"cannot be read as NetCDF: {words}") from error
-    in_memory = dataclasses.replace(log, source=table, name=log.file)
-    return _in_memory(in_memory, wanted), kind.startswith("MIME trajectory")
-
-
-def _from_csv(log: Log, wanted: list[str]) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    file = Path(log.source)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        lines = [
-            (number, line)
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip() and not line.lstrip().startswith("#")
-        ]
-        if not lines:
-            raise LogError(str(file), "is empty")
-        heading = lines[0][1]
-        mark = max(",;\t", key=heading.count)
-        table = list(csv.reader([line for _, line in lines], delimiter=mark))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise LogError(str(file), f"cannot be read: {error}") from error
-    names = [name.strip() for name in table[0]]
-    for name in wanted:
-        if name not in names:
-            _refuse_column(log, name, names)
-        if names.count(name) > 1:
-            raise LogError(str(file), "is there more than once", lines[0][0], name)
-    chosen = {name: names.index(name) for name in wanted}
-    found = {name: np.empty(len(table) - 1) for name in wanted}
-    for row, (number, _) in enumerate(lines[1:]):
-        cells = table[row + 1]
-        if len(cells) != len(names):
-            words = f"has {len(cells)} cells, expected {len(names)}, as the first row has"
-            raise LogError(str(file), words, number)
-        for name, at in chosen.items():
-            found[name][row] = _number(str(file), number, name, cells[at], name == log.time)
-    return found, np.array([number for number, _ in lines[1:]])
-
-
-def _number(file: str, row: int, column: str, cell: str, is_time: bool) -> float:
-    """A cell's number; NaN for an empty one, which says that nothing was measured."""
-    if not cell.strip():
-        return np.nan
-    try:
-        value = float(cell)
-    except ValueError:
-        hint = "; write a point for the decimal comma" if _DECIMAL_COMMA.fullmatch(cell) else ""
-        raise LogError(file, f"must be a number, got {brief(cell)}{hint}", row, column) from None
-    if not np.isfinite(value):
-        hint = "" if is_time else "; leave the cell empty where a sensor has no value"
-        raise LogError(file, f"must be finite, got {cell.strip()}{hint}", row, column)
-    return value
-
-
-def _refuse_column(log: Log, name: str, names: list[str]) -> None:
-    words = f"has no column {name!r}{nearest(name, names)} (columns: {quoted(names)})"
-    if name == log.time:
-        words += '. Say which of them has the time: time = "..."'
-    raise LogError(log.file, words, column=None)
 
 
 def _check_time(label: str, name: str, time: np.ndarray, lines: np.ndarray) -> None:

@@ -57,6 +57,7 @@ class Model:
         positions = [[s.positions for s in e.sensors] for e in self.experiments]
         measured = [[s.measured for s in e.sensors] for e in self.experiments]
         found = {"inputs": inputs, "positions": positions, "measured": measured}
+        found["settings"] = [np.array([*e.settings.values()], float) for e in self.experiments]
         return jax.device_put({**found, "counted": self.counted(1.0)})
 
     def counted(self, part: float) -> dict[str, np.ndarray]:
@@ -87,7 +88,8 @@ class Model:
         for number, experiment in enumerate(self.experiments):
             steps = self.fineness
             simulation = with_timestep(self.simulation, experiment.period_s / steps)
-            simulation = simulation.with_parameters(parameters)
+            settings = dict(zip(experiment.settings, data["settings"][number], strict=True))
+            simulation = simulation.with_parameters({**parameters, **settings})
             own = {c.key[1:]: v for c, v in pairs if c.kind == "initial" and c.key[0] == number}
             every = steps // SAMPLES if experiment.is_uniform else 1
             _, recorded = simulation.rollout(
@@ -132,7 +134,7 @@ class Model:
         leaves, structure = jax.tree.flatten(self.simulation)
         shape = [
             (
-                (e.period_s, e.intervals, e.is_uniform, e.starts, *e.driven),
+                (e.period_s, e.intervals, e.is_uniform, e.starts, *e.settings, *e.driven),
                 tuple((s.place, len(s.positions)) for s in e.sensors),
             )
             for e in self.experiments

@@ -74,7 +74,7 @@ def first_noise(model: Model) -> dict[str, float]:
             least = 1e-3 * np.std(sensor.measured)  # a start needs no more
             found[sensor.field].append(np.array([max(robust, least)]))
             if (noise := sensor.place.channel.noise) is not None:
-                given[sensor.field] = noise * sensor.place.factor
+                given[sensor.field] = noise * abs(sensor.place.factor)
     return {f: given.get(f, float(np.sqrt(np.mean(np.square(v))))) for f, v in found.items()}
 
 

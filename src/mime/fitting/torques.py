@@ -11,13 +11,13 @@ import numpy as np
 
 from mime._text import nearest, quoted
 from mime.core.problem import InputError
-from mime.fitting.channel import Channel, Place
+from mime.fitting.channel import Channel, Place, Scale, fields_of, scaled
 from mime.fitting.experiment import Experiment, sensor_rows
 from mime.fitting.log import Log, LogError, read_rows
 from mime.fitting.motion import Motion, smooth
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.running.simulation import Simulation
-from mime.scenarios.fields import split_field, unit_factor
+from mime.scenarios.fields import split_field
 
 TORQUES, ANGLES = "commanded_joint_torques", "joint_angles"
 _LONGEST_GAP = 10.0
@@ -48,7 +48,7 @@ def joint_of(place: Place) -> int:
 
 def arm_of(simulation: Simulation, columns: Mapping[str, str | Channel]) -> RobotArmParameters:
     """The arm whose angles and torques the columns are."""
-    names = {Channel(c).field if isinstance(c, str) else c.field for c in columns.values()}
+    names = {channel.field for channel in fields_of(columns).values()}
     arms = {n for n, node in simulation.nodes.items() if isinstance(node, RobotArmParameters)}
     used = {name.partition(".")[0] for name in names}
     if len(used) != 1 or not used <= arms:
@@ -73,7 +73,7 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
     """Read a log; a `LogError` or an `InputError` says what is wrong with it."""
     columns = log.columns or columns
     arm = arm_of(simulation, columns)
-    places = {name: _place(arm, name, given) for name, given in columns.items()}
+    places = {name: _place(arm, name, c, columns) for name, c in fields_of(columns).items()}
     angles = {joint_of(p): name for name, p in places.items() if p.name == ANGLES}
     torques = [name for name, p in places.items() if p.name == TORQUES]
     if len({(p.name, p.index) for p in places.values()}) < len(places):
@@ -88,7 +88,12 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
             label="columns:",
         )
     ordered = [angles[j] for j in range(arm.num_joints)]
-    rows = read_rows(log, ordered, torques)
+    if log.set:
+        words = "set is of logs that are simulated; here each arm has the parameters of the graph"
+        raise LogError(log.file, words)
+    rows = read_rows(
+        log, {name: places[name] for name in ordered}, {name: places[name] for name in torques}
+    )
     period = float(np.median(np.diff(rows.time_s)))
     positions = (rows.time_s - rows.time_s[0]) / period
     gap = int(np.argmax(np.diff(positions)))
@@ -103,7 +108,7 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
         sensor_rows(at_once, name, places[name], positions, rows.columns[name]) for name in torques
     )
     time = positions * period
-    measured = np.stack([rows.columns[name] * places[name].factor for name in ordered], axis=1)
+    measured = np.stack([places[name].values(rows.columns[name]) for name in ordered], axis=1)
     if len(time) < 40:
         raise LogError(rows.file, f"has {len(time)} rows; accelerations take 40 or more")
     last = int(np.ceil(positions[-1]))
@@ -111,8 +116,9 @@ def read_run(simulation: Simulation, log: Log, columns: Mapping[str, str | Chann
     return Run(experiment, smooth(time, measured), time, measured)
 
 
-def _place(arm: RobotArmParameters, column: str, given: str | Channel) -> Place:
-    channel = Channel(given) if isinstance(given, str) else given
+def _place(
+    arm: RobotArmParameters, column: str, channel: Channel, columns: Mapping[str, str | Channel]
+) -> Place:
     at = ("columns", column)
     try:
         node, name, index = split_field(channel.field)
@@ -123,7 +129,7 @@ def _place(arm: RobotArmParameters, column: str, given: str | Channel) -> Place:
         if index is None or not isinstance(index[0], int) or not index[0] < arm.num_joints:
             form = f"{node}.{name}[0] to [{arm.num_joints - 1}]"
             raise ValueError(f"must be one joint's, {form}, got {channel.field!r}")
-        factor = 1.0 / unit_factor(spec.unit, channel.unit)
     except ValueError as error:
         raise InputError(f"{error}", place=at, label=f"columns[{column!r}]:") from None
-    return Place(channel, node, name, index, spec, name == ANGLES, factor)
+    found = Place(channel, node, name, index, spec, name == ANGLES, Scale(column, 1, 0, None, True))
+    return scaled(found, column, columns)

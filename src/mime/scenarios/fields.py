@@ -80,3 +80,10 @@ def unit_factor(unit: str, wanted: str | None) -> float:
             f"expected one of {quoted(known)}"
         )
     return known[wanted]
+
+
+def own_unit(unit: str) -> str | None:
+    """The unit that a field has which is shown in this one: "rad" of "deg"; None of none."""
+    if unit in _OTHER_UNITS:
+        return unit
+    return next((own for own, others in _OTHER_UNITS.items() if unit in others), None)

@@ -1,10 +1,22 @@
 """`mime fit fit.toml`: files, exit codes and messages."""
 
+import json
+
 import numpy as np
 import pytest
 
 import mime
-from fitting.motors import motor_log, sticking_motor_log
+from fitting.motors import (
+    NAMES,
+    NOISE,
+    PERIOD,
+    TRUE,
+    motor_log,
+    motor_matrices,
+    sampled,
+    sticking_motor_log,
+    volts_of,
+)
 from mime.cli import main
 
 BENCH = """
@@ -135,3 +147,98 @@ def test_other_inputs_of_the_scenario_stay_constant_or_are_refused(cli, tmp_path
     code, _, err = cli()
     assert code == 2
     assert "changes motor.load_torque over time, and no column has it" in err
+
+
+SERVO_LOGS = """
+scenario = "bench.toml"
+unknowns = ["motor.r_ohm", "motor.l_henry", "motor.kt_n_m_per_a", "motor.damping_n_m_s"]
+starts = 1
+
+[columns]
+duty = { field = "motor.commanded_voltage", gain = 0.01 }
+PWM = { field = "motor.current", mix = { raw = 0.001 } }
+[columns.raw]
+wraps_at_bits = 16
+[columns.count]
+field = "motor.rotor_angle"
+counts_per_turn = 4096
+wraps_at_bits = 12
+delay = 0
+
+[logs.discs]
+file = "disc_*.json"
+rows = "entries"
+time = "ms"
+time_unit = "ms"
+set = { "motor.inertia_kg_m2" = "head.disc" }
+"""
+
+
+@pytest.fixture
+def discs(cli, tmp_path):
+    """Two discs: 12-bit counts of its angle, mA in 16 bits, percent of 100 V."""
+    A, B = motor_matrices(**TRUE)
+    time, random = PERIOD * np.arange(301), np.random.default_rng(0)
+    for name, factor in (("a", 1.0), ("b", 3.0)):
+        A, B = motor_matrices(**(TRUE | {"J": factor * TRUE["J"]}))
+        A = np.block([[A, np.zeros((2, 1))], [1.0, 0.0, 0.0]])
+        states = sampled(A, np.append(B, [[0.0]], 0), volts_of(time), time, time)
+        current = np.round(1e3 * (states[:, 1] + NOISE[1] * random.normal(size=301)))
+        count = np.mod(np.round((states[:, 2] + 0.3) * 4096 / (2 * np.pi)), 4096)
+        rows = zip(1e3 * time, 0.01 * volts_of(time), np.mod(current, 2**16), count, strict=True)
+        names = "ms", "duty", "raw", "count"
+        entries = [dict(zip(names, map(float, row), strict=True)) for row in rows]
+        head = {"disc": factor * TRUE["J"], "kind": "disc"}
+        text = json.dumps({**head, "entries": entries})
+        (tmp_path / f"disc_{name}.json").write_text(text, encoding="utf-8")
+    return cli
+
+
+def test_logs_of_different_machines_are_fitted_at_once_by_a_file_alone(discs, tmp_path):
+    text = SERVO_LOGS.replace("wraps_at_bits = 12", "wraps_at_bits = 12\noffset = 195.57")
+    code, out, _ = discs(text)
+    assert code == 0, out
+    fit = mime.Fit.load(tmp_path / "mime_output" / "fit" / "fit.json")
+    for name, symbol in zip(NAMES, "RLKJb", strict=True):
+        if symbol != "J":
+            found = fit[f"motor.{name}"]
+            assert found.low < TRUE[symbol] < found.high  # seed 0; coverage is tested elsewhere
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("disc_*", "disk_*"), "disk_*.json: no such files"),
+        (('rows = "entries"', ""), "disc_a.json: has no column 'duty' (columns: 'entries'). Are "),
+        (
+            ("head.disc", "head.disk"),
+            "no 'head.disk' (did you mean 'disc'?) (head: 'disc', 'kind')",
+        ),
+        (("head.disc", "head.kind"), "= 'head.kind' must be a finite number, got 'disc'"),
+        (('"head.disc"', "-1.0"), 'fit.toml:22: logs.discs.set."motor.inertia_kg_m2": MotorNode'),
+        (
+            ("wraps_at_bits = 16", "wraps_at_bits = 8"),
+            "disc_a.json:1: column 'raw' must be a whole",
+        ),
+        (
+            ("counts_per_turn = 4096", 'counts_per_turn = 4\nunit = "rad"'),
+            "columns.count.unit: unit must be absent",
+        ),
+        (
+            ("raw = 0.001", "rav = 0.001"),
+            "fit.toml:9: columns.raw: has no field, and no mix takes it",
+        ),
+        (("gain = 0.01", "gain = true"), "fit.toml:7: columns.duty: motor.commanded_voltage is an"),
+        (('time_unit = "ms"', "rate_hz = 1e3"), "rate_hz is of a log without a column of the time"),
+        (('time_unit = "ms"', "rate = 1e3"), "rate: unknown key (did you mean 'rate_hz'?)"),
+        (
+            ('"disc_*.json"', "[]"),
+            "fit.toml:18: logs.discs.file: must name a file, got an empty list",
+        ),
+        (('"disc_*.json"', '{ a = "disc_a.json" }'), "no 'head.disc' (head: 'a')"),
+    ],
+)
+def test_a_mistake_in_what_a_log_is_is_told_with_its_place(discs, change, expected):
+    code, out, err = discs(SERVO_LOGS.replace(*change))
+    assert (code, out) == (2, "")
+    assert expected in err

@@ -1,15 +1,21 @@
 """Logs of any rate and unit are read as they are meant; bad ones are refused by row and column."""
 
+import dataclasses
+
+import jax
 import numpy as np
 import pytest
 import xarray
 
 import mime
-from fitting.motors import COLUMNS, PERIOD, bench, clean_motor, motor_log
+from fitting.motors import COLUMNS, PERIOD, TRUE, UNKNOWNS, bench, clean_motor, motor_log
+from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import experiment
 from mime.fitting.log import Log
+from mime.fitting.model import Model, in_double
 
 SIMULATION = bench()
+DOUBLE = in_double(SIMULATION)
 
 
 def written(path, table, mark=","):
@@ -145,6 +151,191 @@ def test_a_row_of_another_length_and_a_missing_file_are_refused(tmp_path):
         experiment(SIMULATION, Log(path), COLUMNS)
     with pytest.raises(mime.LogError, match="no such file"):
         experiment(SIMULATION, Log(tmp_path / "none.csv"), COLUMNS)
+
+
+def volts_and(**columns):
+    return {"volts": "motor.commanded_voltage", **columns}
+
+
+def speed_read(column, channel, **options):
+    """What a fit compares the speed with, where the log has this column for it."""
+    table = {"time": 1e-3 * np.arange(40.0), "volts": np.zeros(40), **column}
+    read = experiment(SIMULATION, Log(table, **options), volts_and(x=channel))
+    return read.sensors[0].measured
+
+
+def test_known_gain_and_offset_are_those_of_the_reading():
+    """reading = gain y + offset, as where they are unknown; in the column's unit."""
+    y = np.linspace(-1.0, 2.0, 40)
+    field = "motor.rotor_angular_velocity"
+    for reading, channel in (
+        (-32.0 * y + 0.5, mime.Channel(field, gain=-32, offset=0.5)),
+        (30 / np.pi * 2.0 * y + 7.0, mime.Channel(field, "rpm", gain=2.0, offset=7.0)),
+        (2048 / (2 * np.pi) * y + 100.0, mime.Channel(field, counts_per_turn=2048, offset=100)),
+    ):
+        found = speed_read({"x": reading}, channel)
+        np.testing.assert_allclose(found, y[4:-3], atol=4e-16 * 100)  # roundings of the offset
+
+
+def test_an_input_has_a_known_gain_and_offset_too():
+    volts = np.random.default_rng(0).normal(size=40)
+    columns = {
+        **COLUMNS,
+        "volts": mime.Channel("motor.commanded_voltage", "mV", gain=0.1, offset=5),
+    }
+    read = experiment(SIMULATION, Log({**plain(), "volts": 100.0 * volts + 5.0}), columns)
+    np.testing.assert_allclose(read.driven["motor", "commanded_voltage"], volts, atol=1e-15)
+
+
+def test_what_is_stored_unsigned_is_signed():
+    """As the Dynamixel XL330 stores its PWM: 65534 is -2."""
+    values = np.arange(-20, 20)
+    channel = mime.Channel("motor.rotor_angular_velocity", gain=885, wraps_at_bits=16)
+    found = speed_read({"x": values.astype(np.int16).astype(np.uint16)}, channel)
+    np.testing.assert_allclose(found, values[4:-3] / 885, rtol=1e-15)
+
+
+@pytest.mark.parametrize("start", [0.1, 3.0, 6.2, -0.1])
+@pytest.mark.parametrize("missing", [False, True])
+def test_an_encoder_that_wraps_is_unwrapped_as_numpy_does(start, missing):
+    angle = start + np.linspace(0.0, 40.0, 40)
+    counts = np.mod(np.floor(angle * 4096 / (2 * np.pi)), 4096)
+    table = np.where((np.arange(40) % 7 == 3) & missing, np.nan, counts)
+    channel = mime.Channel("motor.rotor_angle", counts_per_turn=4096, wraps_at_bits=12, delay=0)
+    found = speed_read({"x": table}, channel)
+    expected = np.unwrap(counts, period=4096)
+    expected = (expected - (4096 if counts[0] > 2048 else 0)) * 2 * np.pi / 4096
+    expected = np.where(np.isnan(table), np.nan, expected)[1:]
+    np.testing.assert_allclose(found, expected[np.isfinite(expected)], rtol=1e-15)
+
+
+def test_a_mix_is_what_its_columns_are_of_the_field():
+    """A coupled wrist: m5 = 45 q5, m6 = 32 q5 + 32 q6, both logged in counts of 16 bits."""
+    q5, q6 = np.linspace(0.0, 2.0, 40), np.linspace(0.5, -1.0, 40) ** 3
+    counts = 4096 / (2 * np.pi) * np.array([45 * q5, 32 * (q5 + q6)])
+    m5, m6 = np.mod(np.round(counts), 65536)
+    motor = mime.Channel(counts_per_turn=4096, wraps_at_bits=16)
+    columns = {
+        "m5": motor,
+        "m6": motor,
+        "q6": mime.Channel("motor.rotor_angle", mix={"m6": 1 / 32, "m5": -1 / 45}),
+        "sum": mime.Channel("motor.current", mix={"a": 45.0, "b": 32.0}, offset=1.0),
+    }
+    table = {"m5": m5, "m6": m6, "a": q5, "b": q6}
+    read = experiment(SIMULATION, Log(table, rate_hz=100.0), columns)
+    assert read.period_s == 0.01
+    angle, current = (sensor.measured for sensor in read.sensors)
+    count = 2 * np.pi / 4096
+    np.testing.assert_allclose(angle, q6[4:-3], atol=0.5 * count * (1 / 32 + 1 / 45))
+    np.testing.assert_allclose(current, (45 * q5 + 32 * q6 - 1.0)[4:-3], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"gain": 0.0}, "gain must be a number other than 0"),
+        ({"gain": "2"}, "gain must be a finite number"),
+        ({"offset": float("nan")}, "offset must be a finite number"),
+        ({"counts_per_turn": 0}, "counts_per_turn must be a finite number > 0"),
+        ({"counts_per_turn": 4096, "unit": "rad"}, "unit must be absent beside counts_per_turn"),
+        ({"wraps_at_bits": 1}, "wraps_at_bits must be a whole number from 2 to 52"),
+        ({"mix": {}}, "mix must be columns with their numbers"),
+        ({"mix": {"a": "b"}}, r"mix\['a'\] must be a finite number"),
+        ({"mix": {"a": 1.0}, "wraps_at_bits": 16}, "wraps_at_bits belongs to a column"),
+    ],
+)
+def test_a_channel_that_cannot_be_is_refused(options, expected):
+    with pytest.raises(mime.InputError, match=expected):
+        mime.Channel("motor.rotor_angle", **options)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"x": mime.Channel("motor.current", counts_per_turn=10)}, "of an angle or its rate, and"),
+        ({"x": mime.Channel(unit="deg")}, r"columns\['x'\]: has no field, and no mix takes it"),
+        (
+            {"y": mime.Channel("motor.current", mix={"x": 1.0}), "x": mime.Channel(gain=True)},
+            "no field, and so no .gain.",
+        ),
+        (
+            {
+                "y": mime.Channel("motor.current", mix={"z": 1.0}),
+                "z": mime.Channel("motor.rotor_angle", mix={"x": 1.0}),
+            },
+            "'z' is a mix itself",
+        ),
+        ({"volts": mime.Channel("motor.commanded_voltage", gain=True)}, "has no unknown gain"),
+        ({"volts": mime.Channel("motor.commanded_voltage", noise=0.1)}, "and no noise"),
+        ({"y": mime.Channel("motor.current", mix={"xx": 1.0})}, "no column 'xx'"),
+        (
+            {"x": mime.Channel("motor.current", wraps_at_bits=4)},
+            "log:2: column 'x' must be a whole",
+        ),
+    ],
+)
+def test_columns_that_cannot_be_read_so_are_refused(columns, expected):
+    table = {"time": 1e-3 * np.arange(40.0), "volts": np.zeros(40), "x": 10.0 * np.arange(40)}
+    table["x"][3] += 0.5
+    with pytest.raises((mime.InputError, mime.LogError), match=expected):
+        experiment(SIMULATION, Log(table), volts_and(**columns))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"motor.r_ohm": "head.kq"}, r"set 'motor.r_ohm': no 'head.kq' \(did you mean .kp.\?\)"),
+        ({"motor.r_ohm": "kp"}, "must be a number or 'head.kp', got 'kp'"),
+        ({"motor.r_ohm": "head.motor"}, "must be a finite number, got 'xl330'"),
+        ({"motor.r_ohms": 1.0}, r"set\['motor.r_ohms'\]: .*did you mean 'r_ohm'"),
+        ({"moter.r_ohm": 1.0}, "no node 'moter'"),
+        ({"motor.r_ohm": -1.0}, "r_ohm must be >= 0"),
+    ],
+)
+def test_what_a_log_cannot_set_is_refused(given, expected):
+    table = {**plain(), "kp": 400, "motor": "xl330"}
+    with pytest.raises((mime.InputError, mime.LogError), match=expected):
+        experiment(SIMULATION, Log(table, set=given), COLUMNS)
+
+
+def test_a_log_and_a_model_in_single_precision_are_fitted():
+    with jax.enable_x64(False):
+        true, start = bench(1.0), bench(1.1)
+        volts = np.repeat(np.random.default_rng(0).normal(0.0, 6.0, 30), 10)
+        run = true.run(steps=300, inputs={"motor": {"commanded_voltage": volts}}, progress=False)
+        speed, current = run["motor"]["rotor_angular_velocity"], run["motor"]["current"]
+        assert speed.dtype == np.float32
+        log = Log(
+            {**plain(300), "volts": volts, "speed": speed, "current": current}, inputs="until"
+        )
+        fit = mime.fit(start, log, COLUMNS, UNKNOWNS, starts=1, progress=False)
+    for name, symbol in zip(UNKNOWNS, "RLKJb", strict=True):
+        # 6e-8 a step, against at least a hundredth of the speed that each makes a difference of
+        assert fit[name].value == pytest.approx(TRUE[symbol], rel=1e-5)
+
+
+def test_what_a_log_sets_is_no_unknown():
+    log = Log(plain(), set={"motor.r_ohm": 2.0})
+    with pytest.raises(mime.InputError, match=r"motor.r_ohm is unknown, and the log 'log' sets it"):
+        mime.fit(SIMULATION, log, COLUMNS, ["motor.r_ohm"], progress=False)
+
+
+def test_logs_that_set_other_numbers_share_their_programs():
+    def model(r_ohm):
+        read = experiment(SIMULATION, Log(plain(), set={"motor.r_ohm": r_ohm}), COLUMNS)
+        found = coordinates(DOUBLE, ["motor.inertia_kg_m2"], [read])
+        return Model(DOUBLE, (read,), found, 4)
+
+    with jax.enable_x64(True):
+        one, other = model(2.0), model(3.0)
+        changed = DOUBLE.with_parameters({"motor.r_ohm": 3.0})
+        read = dataclasses.replace(other.experiments[0], settings={})
+        same = dataclasses.replace(other, simulation=changed, experiments=(read,))
+        assert one.programs is other.programs
+        z = np.array([c.z(c.start) for c in one.coordinates])
+        a, b, c = (m.programs.residuals(z, m.data)["motor.current"] for m in (one, other, same))
+    assert np.max(np.abs(a - b)) > 0.1
+    np.testing.assert_allclose(b, c, atol=1e-13)  # a parameter as argument or as constant
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Channel:
     wraps_at_bits: int | None = None
     """The column is whole numbers of so many bits. An angle is unwrapped, from a first reading
     within half of the range; of any other field the upper half are negative numbers."""
-    mix: Mapping[str, float] | None = None
+    mix: Mapping[str, float] | None = dataclasses.field(default=None, hash=False)
     """The reading is the sum of these columns, each times its number; a column with a channel of
     its own counts as what that makes of it."""
 

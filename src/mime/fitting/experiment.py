@@ -136,11 +136,6 @@ def experiment(
         driven = {key: np.concatenate([row, row[-1:]]) for key, row in driven.items()}
         values = {name: np.concatenate([[np.nan], column]) for name, column in values.items()}
     positions = (time - time[0]) / period
-    whole = np.round(positions)
-    slope = float(positions @ whole / (whole @ whole))  # the period itself is printed with an error
-    is_uniform = bool(np.all(np.abs(positions / slope - whole) < _JITTER))
-    if is_uniform:  # to nine digits, so that logs of one rate share a program
-        positions, period = whole, float(f"{period * slope:.9g}")
     gap = int(np.argmax(np.diff(positions)))
     if (length := positions[gap + 1] - positions[gap]) > _LONGEST_GAP:
         line = int(rows.lines[min(gap + 1 - rows.until, len(rows.lines) - 1)])
@@ -150,6 +145,11 @@ def experiment(
             "`initial` states that are Unknown"
         )
         raise LogError(rows.file, words, line, log.time)
+    whole = np.round(positions)
+    slope = float(positions @ whole / (whole @ whole))  # the period itself is printed with an error
+    is_uniform = bool(np.all(np.abs(positions / slope - whole) < _JITTER))
+    if is_uniform:  # to nine digits, so that logs of one rate share a program
+        positions, period = whole, float(f"{period * slope:.9g}")
     found = tuple(
         sensor_rows(rows, name, places[name], positions, values[name]) for name in sensors
     )

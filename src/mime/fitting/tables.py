@@ -281,7 +281,8 @@ def _table(file: str, data: Any, rows: str = "", names: Sequence[str] = ()) -> T
         data = found
     elif isinstance(data, Mapping) and len(data) == 1:
         (only,) = data.values()  # a .npz file of one array
-        data = only if isinstance(only, np.ndarray) and _is_table(only) else data
+        is_rows = isinstance(only, np.ndarray) and (only.dtype.names or (names and only.ndim == 2))
+        data = only if is_rows else data
     if isinstance(data, Mapping):
         _refuse_names(file, names, "its columns have names")
         columns = {str(k): v for k, v in data.items() if _is_column(v)}
@@ -298,10 +299,6 @@ def _table(file: str, data: Any, rows: str = "", names: Sequence[str] = ()) -> T
         return Table(file, _columns_of(file, data, names), head)
     got = f"an array of shape {data.shape}" if isinstance(data, np.ndarray) else brief(data, 60)
     raise LogError(file, f"must have rows or columns, got {got}")
-
-
-def _is_table(array: np.ndarray) -> bool:
-    return array.dtype.names is not None or array.ndim == 2
 
 
 def _is_column(value: Any) -> bool:

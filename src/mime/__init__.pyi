@@ -35,7 +35,7 @@ from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
-from mime.fitting.log import LogError as LogError
+from mime.fitting.tables import LogError as LogError
 from mime.fitting.motion_design import MotionDesign as MotionDesign
 from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit

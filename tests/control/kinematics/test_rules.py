@@ -10,6 +10,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime.control.kinematics import RobotFileWarning, parse_robot
+from mime.control.kinematics.report import report_rows
 from mime.control.kinematics.rules import RULES
 
 INERTIA = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
@@ -447,3 +448,12 @@ def test_a_second_parent_is_cut_where_loops_are_opened(read):
     assert tree.joint_names == ("j", "l")
     assert [finding.rule for finding in findings if finding.kind == "reported"] == ["open loop"]
     assert len(warned) == 1
+
+
+def test_notes_that_differ_in_names_alone_share_a_row(tmp_path):
+    file = tmp_path / "r.urdf"
+    file.write_text(urdf((ARM + TIP).replace('effort="5"', 'effort="0"')))
+    rows = report_rows(parse_robot(file).report)
+    assert [row for row in rows if "effort" in row[2]] == [
+        ("noted", "r.urdf:4", "joint 'j' has effort limit 0; and 1 more like it", "no effort limit")
+    ]

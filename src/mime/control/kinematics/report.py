@@ -1,5 +1,6 @@
 """What a reader of robot files comes across, as values."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,18 +145,31 @@ def warning_words(reported: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
+_NAME_OR_LINE = re.compile(r"'[^']*'|\bline \d+")
 HEADINGS = ("class", "line", "what", "effect")
 
 
 def report_rows(report: Sequence[Finding]) -> list[tuple[str, str, str, str]]:
-    """A report as a table under `HEADINGS`: what changes the motion first."""
-    kinds = ("refused", "reported", "mended", "noted")
+    """A report as a table under `HEADINGS`: what changes the motion first.
+
+    Notes that differ in names and lines alone share a row.
+    """
+    rows: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for kind in ("refused", "reported", "mended", "noted"):
+        for finding in report:
+            if finding.kind == kind:
+                words = _NAME_OR_LINE.sub("", finding.what) if kind == "noted" else finding.what
+                key = kind, finding.rule, words, finding.effect
+                rows.setdefault(key, []).append(finding)
     return [
-        (kind, finding.where, finding.what, finding.consequence)
-        for kind in kinds
-        for finding in report
-        if finding.kind == kind
+        (alike[0].kind, alike[0].where, _and_more(alike), alike[0].consequence)
+        for alike in rows.values()
     ]
+
+
+def _and_more(alike: Sequence[Finding]) -> str:
+    more = len(alike) - 1
+    return alike[0].what + (f"; and {more} more like it" if more else "")
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

@@ -112,7 +112,9 @@ def find_ignored(robot: Element, found: Findings) -> None:
         names = [shortened(repr(name), LONGEST_TEXT) for name in dict.fromkeys(owners) if name]
         shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         what = shortened(what, 4 * LONGEST_TEXT)
-        words = f"{what}, {len(owners)} times" + (f": {shown}" if shown else "")
+        words = (f"{what}, {len(owners)} times" if len(owners) > 1 else what) + (
+            f": {shown}" if shown else ""
+        )
         found.add("tag", Finding(str(robot.path), parts[0][0].line, words))
 
 

@@ -219,15 +219,17 @@ def test_a_mix_is_what_its_columns_are_of_the_field():
         "m5": motor,
         "m6": motor,
         "q6": mime.Channel("motor.rotor_angle", mix={"m6": 1 / 32, "m5": -1 / 45}),
+        "a": mime.Channel("motor.rotor_angular_velocity", "rpm", gain=-2.0),
         "sum": mime.Channel("motor.current", mix={"a": 45.0, "b": 32.0}, offset=1.0),
     }
-    table = {"m5": m5, "m6": m6, "a": q5, "b": q6}
+    table = {"m5": m5, "m6": m6, "a": -2.0 * 30 / np.pi * q5, "b": q6}
     read = experiment(SIMULATION, Log(table, rate_hz=100.0), columns)
     assert read.period_s == 0.01
-    angle, current = (sensor.measured for sensor in read.sensors)
+    angle, _, current = (sensor.measured for sensor in read.sensors)
     count = 2 * np.pi / 4096
     np.testing.assert_allclose(angle, q6[4:-3], atol=0.5 * count * (1 / 32 + 1 / 45))
-    np.testing.assert_allclose(current, (45 * q5 + 32 * q6 - 1.0)[4:-3], rtol=1e-13)
+    expected = (45 * q5 + 32 * q6 - 1.0)[4:-3]
+    np.testing.assert_allclose(current, expected, atol=1e-13)  # roundings of sums below 100
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ class Table:
             return found.astype(float)
         if isinstance(found, np.ndarray) and found.ndim != 1:
             raise LogError(self.file, f"must be numbers, got {found.dtype}", column=name)
+        if (values := _all_numbers(found)) is not None:
+            return values
         values = np.empty(len(found))
         for row, cell in enumerate(found):
             line = row if self.lines is None else int(self.lines[row])
@@ -493,6 +495,15 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _all_numbers(cells: Any) -> np.ndarray | None:
+    """Cells as floats at once; None where one of them needs a look."""
+    try:
+        values = np.array(cells, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return values if values.ndim == 1 and np.isfinite(values).all() else None
 
 
 def _number(file: str, row: int, column: str, cell: Any, is_time: bool) -> float:

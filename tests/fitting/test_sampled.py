@@ -61,6 +61,12 @@ def loop(kind=SampledPI, late_command=False, wrong=1.0, sample=SAMPLE, step=SAMP
     return graph.compile()
 
 
+def closed_loop(rows=121):
+    """What was wanted, and the volts of a PI every 5 ms, by the motor's matrix exponential."""
+    log = closed_loop_log(rows)
+    return log["wanted"], log["volts"]
+
+
 def closed_loop_log(rows=121):
     """The loop by hand: a PI every 5 ms, and the motor's matrix exponential in between."""
     F, G = discrete(*motor_matrices(**TRUE), SAMPLE)
@@ -76,7 +82,8 @@ def closed_loop_log(rows=121):
     again = sampled(*motor_matrices(**TRUE), np.array(volts), time, time)
     np.testing.assert_allclose(again, found, atol=1e-9)
     readings = np.array(found) + [0.1, 0.02] * np.random.default_rng(0).normal(size=(rows, 2))
-    return {"time": time, "wanted": wanted, "speed": readings[:, 0], "current": readings[:, 1]}
+    table = {"time": time, "wanted": wanted, "volts": np.array(volts)}
+    return {**table, "speed": readings[:, 0], "current": readings[:, 1]}
 
 
 COLUMNS = {
@@ -98,6 +105,32 @@ def test_gains_of_a_sampled_controller_are_found():
         assert abs(fit[name].value - value) < 0.8 * (fit[name].high - fit[name].low), name
         assert fit[name].high / fit[name].low < 1.02, name
     assert "sampled at their own rate: pi" in str(fit)
+
+
+def jittering(log_of_loop, period_s, jitter, seed=1):
+    """The same loop as a logger without a clock has it: rows at any times, steps among them."""
+    random = np.random.default_rng(seed)
+    wanted, volts = log_of_loop
+    end = SAMPLE * (len(wanted) - 1)
+    time = np.arange(0.0, end, period_s)
+    time[1:] += jitter * period_s * random.uniform(-1, 1, len(time) - 1)
+    for step in np.arange(0.1, end, 0.1):
+        time[np.argmin(np.abs(time - step))] = step
+    states = sampled(*motor_matrices(**TRUE), volts, time, SAMPLE * np.arange(len(volts)))
+    readings = states + [0.1, 0.02] * random.normal(size=states.shape)
+    at = np.floor(time / SAMPLE + 1e-6).astype(int)
+    return {"time": time, "wanted": wanted[at], "speed": readings[:, 0], "current": readings[:, 1]}
+
+
+@pytest.mark.parametrize(("period_s", "jitter"), [(3.1e-3, 0.2), (3.137e-3, 0.0)])
+def test_rows_at_any_times_fit_a_loop_of_its_own_rate(period_s, jitter):
+    truth = {"pi.kp": KP, "pi.ki": KI, "motor.inertia_kg_m2": TRUE["J"]}
+    log = jittering(closed_loop(), period_s, jitter)
+    fit = mime.fit(loop(wrong=1.3), log, COLUMNS, list(truth), starts=1, progress=False)
+    assert SAMPLE / fit.timestep == pytest.approx(round(SAMPLE / fit.timestep), abs=1e-9)
+    for name, value in truth.items():
+        assert abs(fit[name].value - value) < 0.8 * (fit[name].high - fit[name].low), name
+        assert fit[name].high / fit[name].low < 1.02, name
 
 
 def test_finer_steps_change_nothing_of_a_sampled_loop():

@@ -19,6 +19,7 @@ from mime.core.program import Program
 from mime.core.signals import as_float_array, declared
 from mime.fitting.channel import Channel, Place, fields_of, place
 from mime.fitting.log import Log, LogError, Rows, read_rows, settings
+from mime.fitting.sampled import commensurate, is_commensurate
 from mime.fitting.unknown import Unknown
 from mime.scenarios.fields import Index, picked_shape, split_field
 
@@ -68,7 +69,8 @@ class Experiment:
     period_s: float
     intervals: int
     is_uniform: bool
-    """Rows are whole periods apart: inputs change between intervals only."""
+    """Rows are whole periods apart: inputs change between intervals only. Not so where no step
+    divides both a period and the timestep of what is sampled."""
     positions: np.ndarray
     """Of all rows."""
     driven: Mapping[tuple[str, str], np.ndarray]
@@ -148,8 +150,12 @@ def experiment(
     whole = np.round(positions)
     slope = float(positions @ whole / (whole @ whole))  # the period itself is printed with an error
     is_uniform = bool(np.all(np.abs(positions / slope - whole) < _JITTER))
+    is_uniform = is_uniform and is_commensurate(program, period * slope)
     if is_uniform:  # to nine digits, so that logs of one rate share a program
         positions, period = whole, float(f"{period * slope:.9g}")
+    else:  # no period is the rows' own: one that suits what is sampled
+        grid = commensurate(program, period)
+        positions, period = positions * (period / grid), grid
     found = tuple(
         sensor_rows(rows, name, places[name], positions, values[name]) for name in sensors
     )
@@ -186,7 +192,7 @@ def _settings(program: Program, log: Log, rows: Rows) -> dict[str, float]:
             program.with_parameters({address: value})
         except ParameterError as error:
             raise InputError(f"{error}", **at) from None
-    return found
+    return dict(sorted(found.items()))  # logs that set the same share a program
 
 
 def _constants(program: Program, inputs: Any, rows: int) -> dict[tuple[str, str], np.ndarray]:

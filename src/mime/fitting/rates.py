@@ -14,24 +14,14 @@ import numpy as np
 
 from mime.core.problem import InputError
 from mime.fitting.experiment import Experiment
+from mime.fitting.sampled import FINEST as FINEST
+from mime.fitting.sampled import SAMPLES as SAMPLES
+from mime.fitting.sampled import is_whole
+from mime.fitting.sampled import sampled_nodes as sampled_nodes
 from mime.running.simulation import Simulation
 
-SAMPLES = 4
-"""Samples of an interval between two rows, and the degree of the polynomial through them."""
 COARSEST = 1000
 """Steps between two rows, at which a log is refused: its time is in another unit, most likely."""
-FINEST = 256
-"""Steps of an interval at most."""
-
-
-def sampled_nodes(simulation: Simulation) -> tuple[str, ...]:
-    """Nodes that keep their rate: they say so, or do not say and are slower than the fastest."""
-    periods = dict(simulation.wiring.periods)
-    return tuple(
-        name
-        for name, node in simulation.nodes.items()
-        if node.is_sampled or (node.is_sampled is None and periods[name] > 1)
-    )
 
 
 def undeclared_nodes(simulation: Simulation, timestep: float) -> tuple[str, ...]:
@@ -80,8 +70,7 @@ def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) ->
     fewest = SAMPLES * max(1, math.ceil(longest / simulation.timestep / SAMPLES - 1e-6))
     own = {name: simulation.nodes[name].timestep for name in sampled_nodes(simulation)}
     for fineness in range(fewest, max(FINEST, fewest) + 1, SAMPLES):
-        ratios = [t * fineness / e.period_s for t in own.values() for e in experiments]
-        if all(abs(ratio - round(ratio)) < 1e-6 * ratio and ratio > 0.5 for ratio in ratios):
+        if all(is_whole(t * fineness / e.period_s) for t in own.values() for e in experiments):
             return fineness
     told = ", ".join(f"{name!r} every {step:g} s" for name, step in own.items())
     raise InputError(

@@ -73,6 +73,7 @@ def with_inserted_bodies(
         velocity_limits=per_joint(tree.velocity_limits, np.inf),
         gear_ratio=per_joint(tree.gear_ratio, 1.0),
         rotor_inertia=per_joint(tree.rotor_inertia, 0.0),
+        drive_coupling=None,  # `checks` refuses one beside bodies
         joint_names=names(tree.joint_names, coordinates, "_spring"),
         link_names=names(tree.link_names, links, "_ball"),
         link_joint_names=names(tree.link_joint_names, links, "_spring"),

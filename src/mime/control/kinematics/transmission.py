@@ -12,61 +12,9 @@ from typing import Any
 
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 
-from mime.control.kinematics.editing.arrays import number, numpy_or_jax
-from mime.control.kinematics.scalar import Array, Scalar, add, is_constant, mul, unpack
-
-
-class Driven:
-    """The motors of a `KinematicTree`, and what of them is seen at the joints.
-
-    Motions and torques are (..., N): one instant or many rows.
-    """
-
-    @property
-    def transmission(self: Any) -> Float[Array, "motors joints"]:
-        """T of theta = T q, turns of each motor for one of each joint."""
-        g, C = self.gear_ratio, self.drive_coupling
-        return numpy_or_jax(g, C).diag(g) if C is None else g[:, None] * C
-
-    @property
-    def drive_inertia(self: Any) -> Float[Array, " drives"]:
-        """gear² · rotor inertia, kg·m² or kg: each rotor after its own gear."""
-        return self.gear_ratio**2 * self.rotor_inertia
-
-    @property
-    def reflected_inertia(self: Any) -> Float[Array, "joints joints"]:
-        """Tᵀ J T: what spinning rotors add to M."""
-        J, C = self.drive_inertia, self.drive_coupling
-        return numpy_or_jax(J, C).diag(J) if C is None else C.T @ (J[:, None] * C)
-
-    @property
-    def armature(self: Any) -> Float[Array, " joints"]:
-        """gear² · rotor inertia; where joints share drives, the diagonal of `reflected_inertia`."""
-        J, C = self.drive_inertia, self.drive_coupling
-        return J if C is None else J @ C**2
-
-    def motor_angles(self: Any, q: Float[Any, "*rows joints"]) -> Float[Array, "*rows motors"]:
-        """theta = T q, before the gears; velocities and accelerations likewise."""
-        return _times(q, self.transmission.T)
-
-    def joint_angles(self: Any, theta: Float[Any, "*rows motors"]) -> Float[Array, "*rows joints"]:
-        """q = T⁻¹ theta; velocities and accelerations likewise."""
-        return _times(theta, inverse(self.transmission).T)
-
-    def joint_torques(self: Any, tau: Float[Any, "*rows motors"]) -> Float[Array, "*rows joints"]:
-        """Tᵀ tau of torques at the motors: what they do at the joints."""
-        return _times(tau, self.transmission)
-
-    def motor_torques(self: Any, tau: Float[Any, "*rows joints"]) -> Float[Array, "*rows motors"]:
-        """T⁻ᵀ tau of torques at the joints: what motors give for them."""
-        return _times(tau, inverse(self.transmission))
-
-
-def inverse(T: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """T⁻¹"""
-    return numpy_or_jax(T).linalg.inv(T)
+from mime.control.kinematics.scalar import Scalar, add, is_constant, mul, unpack
 
 
 def moved_by_drives(tree: Any) -> Bool[np.ndarray, "drives joints"]:
@@ -77,14 +25,24 @@ def moved_by_drives(tree: Any) -> Bool[np.ndarray, "drives joints"]:
     return C != 0 if isinstance(C, np.ndarray) else np.ones(C.shape, dtype=bool)
 
 
-def coupled_names(tree: Any) -> tuple[str, ...]:
-    """The joints that share a drive with others."""
-    moved = moved_by_drives(tree)
-    shared = (moved & (moved.sum(axis=1, keepdims=True) > 1)).any(axis=0)
-    shared |= moved.sum(axis=0) > 1
-    return tuple(
-        name for name, is_shared in zip(tree.joint_names, shared, strict=True) if is_shared
-    )
+def groups(moved: Bool[np.ndarray, "drives joints"]) -> Iterator[list[int]]:
+    """The joints that drives tie together, each group in order."""
+    either = moved | moved.T
+    left = set(range(len(moved)))
+    while left:
+        group, new = set[int](), {min(left)}
+        while new:
+            group |= new
+            new = {int(j) for i in new for j in np.flatnonzero(either[i])} - group
+        left -= group
+        yield sorted(group)
+
+
+def coupled_joints(tree: Any) -> list[list[int]]:
+    """The groups of joints that share drives."""
+    if tree.drive_coupling is None:
+        return []
+    return [group for group in groups(moved_by_drives(tree)) if len(group) > 1]
 
 
 def reflected(tree: Any, dtype: DTypeLike | None) -> Iterator[tuple[int, int, Scalar]]:
@@ -130,8 +88,3 @@ def _sum(parts: Iterator[Scalar]) -> Scalar:
     for part in parts:
         total = add(total, part)
     return total
-
-
-def _times(rows: Any, matrix: Array) -> Array:
-    rows = number(rows)
-    return rows @ numpy_or_jax(rows, matrix).asarray(matrix, rows.dtype)

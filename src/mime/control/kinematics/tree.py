@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from mime._text import shortened, unknown_name
 from mime.control.kinematics.actuator import Actuator, Keyframe
+from mime.control.kinematics.driven import Driven
 from mime.control.kinematics.editing import Editable
 from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
 from mime.control.kinematics.joint_types import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
@@ -19,7 +20,6 @@ from mime.control.kinematics.joint_types import JOINT_TYPE_REVOLUTE as JOINT_TYP
 from mime.control.kinematics.report import Finding
 from mime.control.kinematics.rules import RULES
 from mime.control.kinematics.scalar import Array
-from mime.control.kinematics.transmission import Driven
 from mime.core.pose import IDENTITY_POSE
 from mime.core.printing import cut
 from mime.core.spec import parameter

@@ -19,7 +19,7 @@ import numpy as np
 from mime._text import brief, quoted, unknown_name
 from mime.control.kinematics.editing.arrays import numpy_or_jax
 from mime.control.kinematics.editing.checks import number_problems, refused
-from mime.control.kinematics.transmission import moved_by_drives
+from mime.control.kinematics.transmission import groups, moved_by_drives
 from mime.core.arguments import numbers
 from mime.core.parameters import known
 from mime.core.problem import InputError, Problem
@@ -163,7 +163,7 @@ def drives_of_coordinates(tree: Any, coordinates: Sequence[int]) -> dict[str, An
     moved = moved_by_drives(tree)
     source = dict(zip(kept, kept, strict=True))
     lumped: dict[int, list[int]] = {}
-    for group in _groups(moved):
+    for group in groups(moved):
         left = [c for c in group if c in source]
         drives = [i for i in group if moved[i, left].any()]
         if len(drives) == len(left):
@@ -232,19 +232,6 @@ def drives_of_both(tree: Any, other: Any) -> Any:
     xp = numpy_or_jax(first, second)
     across = np.zeros((len(first), len(second)))
     return xp.block([[first, across], [across.T, second]])
-
-
-def _groups(moved: np.ndarray) -> Iterator[list[int]]:
-    """The joints that drives tie together, each group in order."""
-    either = moved | moved.T
-    left = set(range(len(moved)))
-    while left:
-        group, new = set[int](), {min(left)}
-        while new:
-            group |= new
-            new = {int(j) for i in new for j in np.flatnonzero(either[i])} - group
-        left -= group
-        yield sorted(group)
 
 
 def _with_row(array: Any, index: int, value: Any) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 
 from mime._text import quoted
 from mime.control.joint_limits import limit_problems
-from mime.control.kinematics.transmission import coupled_names, moved_by_drives
+from mime.control.kinematics.transmission import coupled_joints, moved_by_drives
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.parameters import known
@@ -80,7 +80,8 @@ def _spring_problems(arm: Any) -> Iterator[Problem]:
     moved = moved_by_drives(tree)
     if model == "inserted_body" and tree.drive_coupling is not None:
         message = "'inserted_body' needs a drive for each joint; the tree's transmission couples"
-        message += f" {quoted(coupled_names(tree))}"
+        names = [tree.joint_names[c] for group in coupled_joints(tree) for c in group]
+        message += f" {quoted(names)}"
         yield Problem(("joint_model",), message, "Use joint_model 'sea'")
     armature = tree.armature
     for j in arm.elastic_joints:

@@ -70,9 +70,9 @@ def coupling_problems(tree: Any, T: Any, label: str) -> Iterator[Problem]:
     if not known(T) or not len(T):
         return
     T = np.asarray(T, float)
-    for what, matrix in (("motor", T), ("joint", T.T)):
-        for i in np.flatnonzero(~matrix.any(axis=1))[:1]:
-            message = f"has a {what} that moves nothing: {tree.joint_names[i]!r}"
+    for axis, what in ((1, "a motor that moves no joint"), (0, "a joint that no motor moves")):
+        for i in np.flatnonzero(~T.any(axis=axis))[:1]:
+            message = f"has {what}: {tree.joint_names[i]!r}"
             yield Problem((label,), message, "Each motor needs a ratio other than 0")
             return
     rows = T / np.linalg.norm(T, axis=1)[:, None]

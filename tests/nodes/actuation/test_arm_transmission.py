@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -11,7 +12,7 @@ from scipy.optimize import minimize
 
 import mime
 from mime import GraphManager, RobotArmNode, Servo
-from mime.control.kinematics import potential_energy
+from mime.control.kinematics import Actuator, actuator_torques, potential_energy
 from mime.core.problem import ParameterError
 from mime.models import model_path
 from mime.nodes.actuation.robot_arm.inverse import commanded_torques
@@ -152,6 +153,36 @@ def test_a_servo_sits_at_the_drives_and_keeps_their_limits():
     loose = Servo(kp=kp, kd=kd, limit_torque=False, limit_speed=False)
     settled = run(node(servo=loose), 3000, (Q, 0 * QD), "desired_joint_angles", goal)
     np.testing.assert_allclose(settled["joint_angles"][-1], goal, atol=1e-4)  # it creeps in
+
+
+def test_mujoco_has_servo_and_friction_at_the_drives_of_the_written_graph(tmp_path):
+    kp, kd, most = np.array([300.0, 200.0, 100.0]), np.array([20.0, 10.0, 5.0]), 40.0
+    servo = Servo(kp, kd, torque_limits_n_m=np.full(3, most), gravity_compensation=False)
+    spring = [900.0, np.inf, np.inf]
+    arm = node(servo=servo, coulomb_friction_n_m=DRY, joint_stiffness_n_m_per_rad=spring)
+    graph = GraphManager()
+    graph.add_node(arm)
+    graph.compile().to_mjcf(tmp_path / "arm.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    data = mujoco.MjData(model)
+    u = np.array([0.1, 0.5, -0.3])
+    names = [model.joint(j).name for j in range(4)]
+    drives = [names.index(name) for name in ARM.joint_names]
+    data.qpos[drives], data.qvel[drives], data.ctrl[:] = Q, QD, u
+    mujoco.mj_forward(model, data)
+    tau = np.clip(kp * (u - C @ Q) - kd * (C @ QD), -most, most)
+    np.testing.assert_allclose(data.qfrc_actuator[drives], C.T @ tau, rtol=1e-13)
+    np.testing.assert_allclose(data.qfrc_damper[drives], -C.T @ (F * (C @ QD)), rtol=1e-13)
+    assert {*model.dof_frictionloss, *model.tendon_frictionloss} == {0.0, *DRY}
+    u_elsewhere = actuator_torques(
+        dataclasses.replace(ARM.with_drives(J, T), actuators=(SERVO_OF_ELBOW,)), u[1:2], Q, QD
+    )
+    np.testing.assert_allclose(u_elsewhere, C[1] * (200.0 * (u[1] - C[1] @ Q)), rtol=1e-14)
+
+
+SERVO_OF_ELBOW = Actuator(
+    "servo", "position", "elbow", 1.0, (200.0, 0.0, 0.0), (0.0, -200.0, 0.0), at_drive=True
+)
 
 
 def test_inverse_and_forward_dynamics_are_each_others_inverse():

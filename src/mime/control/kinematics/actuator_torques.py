@@ -34,7 +34,12 @@ def actuator_torques(
     tau = [xp.zeros_like(q[0])] * len(tree.joint_names)
     for actuator, control in zip(tree.actuators, u, strict=True):
         j = tree.joint_names.index(actuator.joint_name)
-        tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
+        if not actuator.at_drive or tree.drive_coupling is None:
+            tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
+            continue
+        row = xp.asarray(tree.drive_coupling[j], q.dtype)
+        force = actuator.gear * _force(actuator, control, row @ q, row @ qd, xp)
+        tau = [tau[k] + row[k] * force for k in range(len(tau))]
     limit = xp.asarray(tree.effort_limits, q.dtype)
     total = xp.stack(tau) + compensation
     if tree.drive_coupling is None:

@@ -153,7 +153,7 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
         if not np.allclose(moments, own := _principal(body.inertia)[0], rtol=1e-12, atol=0):
             own_words, words = numbers(own), numbers(moments)
             yield f"link {name!r} has principal moments {own_words} kg·m²: {words} are written"
-    if tree.actuators:
+    if not all(actuator.at_drive for actuator in tree.actuators):
         for c in (c for group in coupled_joints(tree) for c in group):
             if math.isfinite(effort := float(tree.effort_limits[c])):
                 yield f"drive {tree.joint_names[c]!r} gives {effort!r} N·m at most"

@@ -66,17 +66,9 @@ def drive_name(tree: Any, drive: int) -> str:
 
 def write_actuators(xml: Xml, tree: Any, comments: Mapping[str, Sequence[str]]) -> None:
     """Those of the tree; a motor behind the gear of each drive where it has none."""
-    shared = (
-        {}
-        if tree.actuators
-        else {
-            tree.joint_names[c]: drive_name(tree, c)
-            for group in coupled_joints(tree)
-            for c in group
-        }
-    )
+    shared = {tree.joint_names[c]: c for group in coupled_joints(tree) for c in group}
     found = tree.actuators or [
-        Actuator(f"{joint}_motor", "motor", joint, float(gear))
+        Actuator(f"{joint}_motor", "motor", joint, float(gear), at_drive=True)
         for joint, gear in zip(tree.joint_names, tree.gear_ratio, strict=True)
     ]
     xml.open("actuator")
@@ -89,8 +81,9 @@ def write_actuators(xml: Xml, tree: Any, comments: Mapping[str, Sequence[str]]) 
             if np.any(np.isfinite(ends))
         }
         start = {"name": actuator.name, "joint": actuator.joint_name, "gear": actuator.gear}
-        if (drive := shared.get(actuator.joint_name)) is not None:
-            start = {"name": actuator.name, "tendon": drive, "gear": actuator.gear}
+        if actuator.at_drive and actuator.joint_name in shared:
+            tendon = drive_name(tree, shared[actuator.joint_name])
+            start = {"name": actuator.name, "tendon": tendon, "gear": actuator.gear}
         if actuator.motor is not None:
             _dcmotor(xml, actuator, start, given)
         else:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from mime.control.kinematics.editing.transmission import coupling_problems
 from mime.control.kinematics.physical_inertia import has_negative_moment
 from mime.control.kinematics.tree import KinematicTree
 from mime.core.parameters import known
@@ -14,7 +15,13 @@ from mime.core.problem import Problem
 _LIMITS = ("joint_limits", "effort_limits", "velocity_limits")
 """Infinite where a joint has none."""
 _OF_SPRINGS = ("spring_stiffness_n_m_per_rad", "spring_reference_rad")
-_OF_DRIVES = ("joint_friction", "joint_coulomb_friction", "gear_ratio", "rotor_inertia")
+_OF_DRIVES = (
+    "joint_friction",
+    "joint_coulomb_friction",
+    "gear_ratio",
+    "rotor_inertia",
+    "drive_coupling",
+)
 _OF_JOINTS = (*_LIMITS, *_OF_DRIVES, *_OF_SPRINGS)
 
 
@@ -35,6 +42,9 @@ def tree_problems(tree: KinematicTree) -> Iterator[Problem]:
             yield Problem((name,), f"must be {expected}, got {array[index]:g} for {whose}")
         elif name == "inertias":
             yield from _inertia_problems(tree, array)
+    T = None if tree.drive_coupling is None else tree.transmission
+    if T is not None and known(T) and np.isfinite(np.asarray(T, float)).all():
+        yield from coupling_problems(tree, T, "transmission")
     yield from _root_problems(tree)
 
 

@@ -36,7 +36,7 @@ Motion = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Limits(NamedTuple):
-    """Of joints: (N, 2), and (N,) each; infinite where there is none."""
+    """Of joints (N, 2), and of drives after their gears (N,) each; infinite where there is none."""
 
     ranges: np.ndarray
     speeds: np.ndarray
@@ -69,7 +69,10 @@ class Excitation:
     ):
         self.tree, self.sigma, self.limits = tree, sigma, limits
         self.chain = Chain.of(tree, tree.gravity_m_per_s2 or STANDARD_GRAVITY)
-        self.theta, self.armature = moments_of(tree), np.asarray(tree.armature, float)[:, None]
+        self.theta, self.armature = moments_of(tree), np.asarray(tree.reflected_inertia, float)
+        C = tree.drive_coupling
+        self.coupling = np.eye(tree.num_joints) if C is None else np.asarray(C, float)
+        self.uncoupling = np.linalg.inv(self.coupling)
         self.time_s = period_s * np.arange(rows + 1)  # at rest in the last row too
         self.middle = limits.ranges.mean(axis=1)
         self.half = 0.5 * np.diff(limits.ranges, axis=1)[:, 0]
@@ -98,7 +101,7 @@ class Excitation:
         return self._torques(self.chain.at(q, qd, qdd).Y, qdd)
 
     def _torques(self, Y: np.ndarray, qdd: np.ndarray) -> np.ndarray:
-        return np.tensordot(self.theta, Y, 1) + self.armature * qdd
+        return np.tensordot(self.theta, Y, 1) + self.armature @ qdd
 
     def rows(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """Y over the noise, all joints and rows below each other."""
@@ -136,8 +139,8 @@ class Excitation:
         sign, log_det = np.linalg.slogdet(F)
         parts = (
             (q - self.middle[:, None]) / self.half[:, None],
-            qd / self.limits.speeds[:, None],
-            self._torques(seen.Y, motion[2]) / self.limits.efforts[:, None],
+            self.coupling @ qd / self.limits.speeds[:, None],
+            self.uncoupling.T @ self._torques(seen.Y, motion[2]) / self.limits.efforts[:, None],
         )
 
         def back(by_excess: np.ndarray) -> np.ndarray:
@@ -146,13 +149,14 @@ class Excitation:
                 by.reshape(part.shape) * np.sign(part)
                 for by, part in zip(splits, parts, strict=True)
             )
-            by_tau = by_tau / self.limits.efforts[:, None]
+            by_tau = self.uncoupling @ (by_tau / self.limits.efforts[:, None])
+            by_qd = self.coupling.T @ (by_qd / self.limits.speeds[:, None])
             by_Y = np.multiply.outer(self.theta, by_tau)
             cost = np.matmul(-2.0 * np.linalg.inv(F), Y) / self.sigma[:, None, None]
             by_Y[self.base] += cost.transpose(1, 0, 2)
             slopes = seen.slopes(by_Y)
-            slopes = slopes[0], slopes[1], slopes[2] + self.armature * by_tau
-            direct = by_q / self.half[:, None], by_qd / self.limits.speeds[:, None], 0.0 * qd
+            slopes = slopes[0], slopes[1], slopes[2] + self.armature @ by_tau
+            direct = by_q / self.half[:, None], by_qd, 0.0 * qd
             return self._by_coefficients(x, few, slopes) + self._by_coefficients(x, waves, direct)
 
         excess = np.concatenate([np.abs(part).ravel() for part in parts]) - 1.0
@@ -195,8 +199,8 @@ class Excitation:
 
     def _used(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
         """The largest parts of range, speed and torque that each joint uses, (3, N)."""
-        largest = [np.abs(x).max(axis=1) for x in (q - self.middle[:, None], qd)]
-        largest.append(np.abs(self.torques(q, qd, qdd)).max(axis=1))
+        speeds, tau = self.coupling @ qd, self.uncoupling.T @ self.torques(q, qd, qdd)
+        largest = [np.abs(x).max(axis=1) for x in (q - self.middle[:, None], speeds, tau)]
         return np.array(largest) / np.array([self.half, self.limits.speeds, self.limits.efforts])
 
     def kept(self, motion: Motion) -> Motion:

@@ -21,6 +21,7 @@ JOINT = f'<joint name="j" type="revolute"><parent link="base"/><child link="arm"
 ARM = f'<link name="base"/>\n<link name="arm">{INERTIAL}</link>\n{JOINT}</joint>'
 TIP = '<link name="tip"/>' + JOINT.replace('"j"', '"k"').replace('"arm"', '"tip"') + "</joint>"
 TIP = TIP.replace('parent link="base"', 'parent link="arm"')
+HEAVY_TIP = f'<link name="tip">{INERTIAL}</link>'
 FLYING = '<link name="world"/><joint name="free" type="floating"><origin xyz="1 2 3"/>'
 FLYING += '<parent link="world"/><child link="base"/></joint>'
 HEAVY_BASE = ARM.replace('<link name="base"/>', f'<link name="base">{INERTIAL}</link>')
@@ -28,6 +29,9 @@ VISUAL = '<visual><geometry><box size="1 1 1"/></geometry>{}</visual></link>'
 MESH = '<visual><geometry><mesh filename="{}" scale="1 1 1"/></geometry></visual></link>'
 GEARS = "<transmission name='t'><joint name='j'/><joint name='base'/><mechanicalReduction>3"
 GEARS += "</mechanicalReduction>{}</transmission>"
+SHARED = "<transmission name='t'><type>transmission_interface/DifferentialTransmission</type>"
+SHARED += "<joint name='j'/><joint name='k'/><actuator name='a'><rotorInertia>1e-5</rotorInertia>"
+SHARED += "</actuator><actuator name='b'/></transmission>"
 
 PENDULUM = '<body name="a"><joint name="j" axis="0 1 0"/><geom name="g" size="0.1" contype="0"/>'
 SECOND = '<body name="b" pos="0 0 1"><joint name="k" axis="0 1 0"/><geom size="0.1" contype="0"/>'
@@ -95,6 +99,7 @@ EXAMPLES = {
         urdf(ARM.replace('"revolute"', '"fixed"').replace(LIMIT, '<dynamics damping="1"/>')),
         urdf(ARM + GEARS.format("")),
     ],
+    "drives": [urdf(ARM + TIP.replace('<link name="tip"/>', HEAVY_TIP) + SHARED)],
     "unlimited": [urdf(ARM.replace(LIMIT, ""))],
     "no joint": [urdf(f'<link name="base">{INERTIAL}</link>'), mjcf("<worldbody/>")],
     "no mass": [urdf(ARM.replace(INERTIAL, ""))],

@@ -234,7 +234,8 @@ def test_a_transmission_that_couples_joints_is_reported(parse):
     body += "<transmission name='t'><joint name='j'/><joint name='k'/>"
     tree = parse(body + "<mechanicalReduction>3</mechanicalReduction></transmission>")
     assert tree.ignored == (
-        "transmission 't' has 1 gears on 2 joints; only one on one is simulated",
+        "transmission 't' has 1 gears on 2 joints; one on one is simulated, and two on two of a "
+        "differential or four-bar linkage with rotorInertia",
     )
 
 

@@ -45,6 +45,10 @@ class Actuator(NamedTuple):
     """N·m or N, before the gear."""
     motor: DcMotor | None = None
     """The electrical side of a dcmotor, whose control is a voltage."""
+    at_drive: bool = False
+    """It acts on the drive with the name of the joint, after its gear: q is (C q)_i there. The same
+    where that drive moves no other joint.
+    """
 
     @property
     def effort(self) -> float:

@@ -24,8 +24,8 @@ def actuator_torques(
 
     At `tree.actuator_compensated_joints` they give the compensation of weight besides, as MuJoCo's
     do, for `gravity_world` (seen from the root; by default the file's). A joint feels no more than
-    its effort limit. A motor with an inductance has a current of its own: simulate it as a
-    `MotorNode`. NumPy arrays give a NumPy array.
+    its effort limit, or than the drives that move it have. A motor with an inductance has a current
+    of its own: simulate it as a `MotorNode`. NumPy arrays give a NumPy array.
     """
     compensation = _compensation(tree, joint_angles, gravity_world)
     given = (controls, joint_angles, joint_velocities, tree.effort_limits, compensation)
@@ -34,9 +34,18 @@ def actuator_torques(
     tau = [xp.zeros_like(q[0])] * len(tree.joint_names)
     for actuator, control in zip(tree.actuators, u, strict=True):
         j = tree.joint_names.index(actuator.joint_name)
-        tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
+        if not actuator.at_drive or tree.drive_coupling is None:
+            tau[j] = tau[j] + actuator.gear * _force(actuator, control, q[j], qd[j], xp)
+            continue
+        row = xp.asarray(tree.drive_coupling[j], q.dtype)
+        force = actuator.gear * _force(actuator, control, row @ q, row @ qd, xp)
+        tau = [tau[k] + row[k] * force for k in range(len(tau))]
     limit = xp.asarray(tree.effort_limits, q.dtype)
-    return xp.clip(xp.stack(tau) + compensation, -limit, limit)
+    total = xp.stack(tau) + compensation
+    if tree.drive_coupling is None:
+        return xp.clip(total, -limit, limit)
+    C = xp.asarray(tree.drive_coupling, q.dtype)
+    return C.T @ xp.clip(xp.linalg.solve(C.T, total), -limit, limit)
 
 
 def _compensation(tree: KinematicTree, q: Any, gravity: Any) -> Any:

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from mime.control.kinematics.ltdl import solve_ltdl
 from mime.control.kinematics.recursion import Loops, walk
 from mime.control.kinematics.scalar import Scalar
+from mime.control.kinematics.transmission import moved_by_drives
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask
 from mime.control.positive_definite import solve_held
 
@@ -18,12 +19,13 @@ Solve = Callable[[jax.Array, jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def coupled_joints(tree: KinematicTree) -> Bool[np.ndarray, "joints joints"]:
-    """False where M is 0 for every q: joints of different branches."""
+    """False where M is 0 for every q: joints of different branches without a drive in common."""
     coordinates = np.array(tree.coordinate_idxs)
     mask = np.zeros((tree.num_joints, tree.num_joints), dtype=bool)
     for i, row in enumerate(ancestor_mask(tree.parent_idxs)):
         mask[coordinates[i], coordinates[row]] = True
-    return mask | mask.T
+    moves = moved_by_drives(tree)
+    return mask | mask.T | (moves.T @ moves)
 
 
 def solver(tree: KinematicTree, q: Float[jax.Array, " joints"], extra: tuple[int, ...]) -> Solve:

@@ -12,6 +12,7 @@ from mime.control.kinematics.joints import felt_moments, joint_frames, joint_mot
 from mime.control.kinematics.recursion import Loops, Unrolled, Walk, walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, unpack
 from mime.control.kinematics.spatial import IDENTITY, NO_MASS, Frame, MassMoments, Motion, Wrench
+from mime.control.kinematics.transmission import reflected
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask, path_to_root
 from mime.native.straight import kernel_function
 
@@ -52,14 +53,14 @@ def lower_triangle(
             M[row][column] = add(M[row][column], mul(twice, entry))
             if j != path[-1]:
                 f = X[j].wrench(f)
-    for c, armature in enumerate(unpack(tree.armature, walk.dtype)):
-        M[c][c] = add(M[c][c], armature)
+    for row, column, inertia in reflected(tree, walk.dtype):
+        M[row][column] = add(M[row][column], inertia)
     return M
 
 
 @kernel_function()
 def mass_matrix(tree: KinematicTree, q: Float[Array, " joints"]) -> Float[Array, "joints joints"]:
-    """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; the armature is on its diagonal."""
+    """M(q), with T = ½ q̇ᵀ M q̇. Symmetric to the last bit; rotors are in it."""
     links = walk(tree, q)
     X, S = joint_frames(links, q), joint_motions(links)
     momenta = joint_momenta(links, X, S, felt_moments(links))

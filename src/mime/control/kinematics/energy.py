@@ -9,6 +9,7 @@ from mime.control.kinematics.joints import joint_frames, joint_motions, mass_mom
 from mime.control.kinematics.recursion import walk
 from mime.control.kinematics.scalar import Array, Scalar, add, mul, neg, pack, unpack
 from mime.control.kinematics.spatial import ZERO, Frame, MassMoments, Motion, Vector
+from mime.control.kinematics.transmission import at_drives
 from mime.control.kinematics.tree import KinematicTree
 from mime.native.straight import kernel_function
 
@@ -17,7 +18,10 @@ from mime.native.straight import kernel_function
 def kinetic_energy(
     tree: KinematicTree, q: Float[Array, " joints"], qd: Float[Array, " joints"]
 ) -> Float[Array, ""]:
-    """T = ½ Σ (P_i · v_i + L_i · w_i) + ½ Σ armature q̇², which is ½ q̇ᵀ M(q) q̇."""
+    """T = ½ Σ (P_i · v_i + L_i · w_i) + ½ Σ J_i u_i², which is ½ q̇ᵀ M(q) q̇.
+
+    J_i is the inertia of the rotor of drive i after its gear, u_i the drive's velocity there.
+    """
 
     def move(
         parent: Motion, X: Frame, S: Motion, mass: MassMoments, qd: Scalar
@@ -30,8 +34,8 @@ def kinetic_energy(
     of_links = links.outward(
         move, Motion(ZERO, ZERO), X, S, mass_moments(links), links.to_links(rates)
     )
-    armature = links.joint_table(tree.armature)
-    of_rotors = links.each(lambda J, qd: mul(J, mul(qd, qd)), armature, rates)
+    inertia = links.joint_table(tree.drive_inertia)
+    of_rotors = links.each(lambda J, u: mul(J, mul(u, u)), inertia, at_drives(links, rates))
     total = add(links.total(of_links), links.total(of_rotors))
     return pack(mul(0.5, total), links.dtype, q, qd)
 

@@ -37,7 +37,7 @@ def forward_dynamics(
     """M(q) q̈ = tau - c(q, q̇) - g(q) + Σ J_iᵀ F_i, solved for q̈.
 
     `tau` is the whole torque on the joint, friction included. `diagonal` is added to the diagonal
-    of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor is its armature.
+    of M: implicit friction f over a step dt is `diagonal = f·dt`, an extra rotor gear² · inertia.
 
     Raises:
         InputError: `joints_without_inertia` has some, so that M is singular at every q.
@@ -120,12 +120,13 @@ def by_mass_matrix(
 def by_articulated_bodies(
     walk: Walk, X: Any, S: Any, p: Any, tau: Array, diagonal: Array | None
 ) -> Any:
-    """The same, with as many operations per link for any number of links; without mimics.
+    """The same, with as many operations per link for any number of links; without mimics,
+    and with a drive for each joint.
 
     The bodies keep their whole masses, not only what the joints feel: inertias stay positive.
     """
-    armature, extra = walk.joint_table(walk.tree.armature), walk.joint_table(diagonal)
-    resistance = walk.each(add, armature, extra)
+    rotors, extra = walk.joint_table(walk.tree.drive_inertia), walk.joint_table(diagonal)
+    resistance = walk.each(add, rotors, extra)
     return solve_articulated(walk, X, S, mass_moments(walk), resistance, walk.joint_table(tau), p)
 
 
@@ -153,6 +154,6 @@ directions; fewer offsets shrink both alike. What the algorithms share is left o
 
 
 def articulated_bodies_are_fewer_operations(tree: KinematicTree) -> bool:
-    """False for joints that mimic others, which need the mass matrix."""
-    mimics = tree.num_links != tree.num_joints
-    return not mimics and ARTICULATED_BODIES.of(tree) < MASS_MATRIX.of(tree)
+    """False for joints that mimic others or share drives, which need the mass matrix."""
+    coupled = tree.num_links != tree.num_joints or tree.drive_coupling is not None
+    return not coupled and ARTICULATED_BODIES.of(tree) < MASS_MATRIX.of(tree)

@@ -1,12 +1,12 @@
 """Joints that nothing resists: which motions of a robot have no energy.
 
-    T = ½ q̇ᵀ M q̇ = ½ Σ_i (m_i v_i² + w_iᵀ I_i w_i) + ½ Σ_c armature_c q̇_c²
+    T = ½ q̇ᵀ M q̇ = ½ Σ_i (m_i v_i² + w_iᵀ I_i w_i) + ½ Σ_c J_c u_c²,    u = C q̇
 
 Masses and moments are >= 0, so M q̇ = 0 only where each body that moves has no mass or inertia in
-the way it moves, and no joint that moves has armature. The joint nearest to the root in such a
+the way it moves, and no drive that moves has a rotor. The joint nearest to the root in such a
 motion carries a link that does not resist it even by itself. Where no link is that weak, M is
 regular, and that is known at once. Else the articulated bodies of `aba` find the motions, in a
-posture that is no special one, with all joints of armature held:
+posture that is no special one, with all joints held that their rotors resist alone:
 
     D_i = S_i · (I_i S_i) = 0      I_i: link i and all beyond it, its joints free
 
@@ -15,8 +15,8 @@ says that joint i can move with no energy while the joints beyond it take the mo
     q̇_k = -U_k · a_k / D_k,      U_k = I_k S_k,      a_k: what link k has from its parent
 
 A joint that mimics others moves by itself at first; of all motions those are left in which all
-links of a coordinate agree. A posture may be singular where this finds nothing: a straight arm with
-a point mass at its tip.
+links of a coordinate agree, and in which all rotors of drives that joints share stand still. A
+posture may be singular where this finds nothing: a straight arm with a point mass at its tip.
 """
 
 import weakref
@@ -29,6 +29,7 @@ from jaxtyping import Float
 from mime._text import quoted
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.scalar import Array
+from mime.control.kinematics.transmission import moved_by_drives
 from mime.control.kinematics.tree import KinematicTree, ancestor_mask
 from mime.core.parameters import known
 from mime.core.problem import InputError, Problem
@@ -78,6 +79,7 @@ def _without_inertia(tree: KinematicTree, diagonal: Any, floats: bool) -> tuple[
         return ()
     N = _agreeing(links, _motions(links, _frames(tree, links), weak))
     first = 6 if floats else 0
+    N = _with_rotors_at_rest(tree, N, first)
     names = (*MOVING, *TURNING)[:first] + tree.joint_names
     found = np.zeros(len(names), bool)
     for motion in N.T:
@@ -147,7 +149,7 @@ class _Links(NamedTuple):
     bodies: np.ndarray
     """(L, 6, 6) inertia about the link's origin, of [v; w]."""
     held: np.ndarray
-    """(L,) whether the joint has armature."""
+    """(L,) whether something resists the joint alone."""
     coordinates: tuple[int, ...]
     size: float
     """m, the largest length of the robot."""
@@ -211,13 +213,14 @@ def _frames(tree: KinematicTree, links: _Links) -> np.ndarray:
 
 
 def _resisted(tree: KinematicTree, diagonal: Any) -> np.ndarray:
-    """(N,) which coordinates have something of their own on the diagonal of M."""
+    """(N,) which coordinates have something of their own on the diagonal of M.
 
-    def is_there(x: Any) -> np.ndarray:
-        none = np.zeros(tree.num_joints)
-        return np.asarray(none if x is None else x) != 0 if known(x) else none == 0
-
-    return is_there(tree.gear_ratio) & is_there(tree.rotor_inertia) | is_there(diagonal)
+    A drive counts where it moves no other joint; others are asked with the motions.
+    """
+    moved = moved_by_drives(tree)
+    alone = (moved.sum(axis=1) == 1) if known(tree.drive_coupling) else np.ones(len(moved), bool)
+    rotors = (_has_rotor(tree) & alone)[:, None] & moved
+    return rotors.any(axis=0) | _is_there(tree, diagonal)
 
 
 def _moved(axes: np.ndarray, q: np.ndarray, slides: np.ndarray) -> np.ndarray:
@@ -300,6 +303,26 @@ def _agreeing(links: _Links, motions: np.ndarray) -> np.ndarray:
         _, s, Vt = np.linalg.svd(np.array(rows), full_matrices=True)
         motions = motions @ Vt[np.count_nonzero(s > TAKES_PART) :].T
     return motions[[first[c] for c in sorted(first)]]
+
+
+def _with_rotors_at_rest(tree: KinematicTree, motions: np.ndarray, first: int) -> np.ndarray:
+    """(coordinates, k): those combinations in which no drive with a rotor moves."""
+    C = tree.drive_coupling
+    if C is None or not known(C) or not motions.size:
+        return motions
+    u = np.asarray(C, float)[_has_rotor(tree)] @ motions[first:]
+    _, s, Vt = np.linalg.svd(u, full_matrices=True)
+    return motions @ Vt[np.count_nonzero(s > TAKES_PART) :].T
+
+
+def _has_rotor(tree: KinematicTree) -> np.ndarray:
+    """(N,) which drives have a rotor; one that is traced counts."""
+    return _is_there(tree, tree.gear_ratio) & _is_there(tree, tree.rotor_inertia)
+
+
+def _is_there(tree: KinematicTree, x: Any) -> np.ndarray:
+    none = np.zeros(tree.num_joints)
+    return np.asarray(none if x is None else x) != 0 if known(x) else none == 0
 
 
 def _is_empty(mass: Any, inertia: Any) -> bool:

@@ -35,13 +35,14 @@ def walk(tree: KinematicTree, *arguments: Any, links: Sequence[int] | None = Non
     """How the recursions go over `links` of the tree: all by default, parents first.
 
     With NumPy arrays only there is nothing to compile: Python itself goes from link to link. Joints
-    that mimic others are unrolled too.
+    that mimic others or share drives are unrolled too.
     """
     dtype = common_dtype(tree, arguments)
     unrolled = Unrolled(tree, tuple(range(tree.num_links) if links is None else links), dtype)
-    mimics = tree.coordinate_idxs != tuple(range(tree.num_links))
+    coupled = tree.coordinate_idxs != tuple(range(tree.num_links))
+    coupled |= tree.drive_coupling is not None
     saved = len(unrolled.links) - 3 * len(_runs(unrolled.parents))
-    if dtype is None or mimics or saved <= WORTH_LOOPS:
+    if dtype is None or coupled or saved <= WORTH_LOOPS:
         return unrolled
     return Loops(tree, unrolled.links, dtype)
 
@@ -131,7 +132,7 @@ class Unrolled(_Links):
 
 
 class Loops(_Links):
-    """Run by run, each a loop of the compiled program. Each joint moves one link.
+    """Run by run, each a loop of the compiled program. Each joint moves one link and has a drive.
 
     The methods are those of `Unrolled`.
     """

@@ -25,6 +25,7 @@ from mime.control.kinematics.spatial import (
     Wrench,
     link_motion,
 )
+from mime.control.kinematics.transmission import at_drives, on_joints
 from mime.control.kinematics.tree import KinematicTree
 from mime.native.straight import kernel_function
 
@@ -97,7 +98,7 @@ def rnea(
     """τ = M(q) q̈ + c(q, q̇) + g(q) - Σ J_iᵀ F_i: the torques that make the robot move so.
 
     `qd` and `qdd` may be None, for zero. `F_ext` holds one wrench [F; M] per link, in the root's
-    axes, at the link's own `<inertial>` origin. Joint friction is not included; the armature is.
+    axes, at the link's own `<inertial>` origin. Joint friction is not included; rotors are.
     """
     return motion_torques(tree, q, qd, qdd, gravity_world, F_ext)
 
@@ -116,8 +117,8 @@ def motion_torques(
     v, a = links.joint_table(qd), links.joint_table(qdd)
     f = needed_wrenches(links, X, S, felt_moments(links), v, a, gravity_world, F_ext)
     tau = joint_torques(links, X, S, f)
-    armature = links.joint_table(tree.armature)
-    tau = links.each(lambda tau, J, a: add(tau, mul(J, a)), tau, armature, a)
+    of_rotors = links.each(mul, links.joint_table(tree.drive_inertia), at_drives(links, a))
+    tau = links.each(add, tau, on_joints(links, of_rotors))
     return links.array(tau, q, qd, qdd)
 
 

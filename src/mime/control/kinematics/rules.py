@@ -57,6 +57,13 @@ RULES: dict[str, Rule] = {
         "not used",
         ignored=True,
     ),
+    "drives": Rule(
+        "noted",
+        "transmissions of type `DifferentialTransmission` or `FourBarLinkageTransmission` with a "
+        "`<rotorInertia>`",
+        "the joints share two motors; their `<dynamics>`, effort and velocity limits are those of "
+        "the drives, after their gears",
+    ),
     "unlimited": Rule(
         "noted",
         "other joints without lower and upper limit",

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from mime._text import shortened, unknown_name
 from mime.control.kinematics.actuator import Actuator, Keyframe
+from mime.control.kinematics.driven import Driven
 from mime.control.kinematics.editing import Editable
 from mime.control.kinematics.editing.bodies import NO_BODY, NO_MOMENTS, FirstMoments, RigidBody
 from mime.control.kinematics.joint_types import JOINT_TYPE_CONTINUOUS as JOINT_TYPE_CONTINUOUS
@@ -48,7 +49,7 @@ class LinkFrame(NamedTuple):
     offset: Float[Array, "4 4"]
 
 
-class KinematicTree(Editable, eqx.Module):
+class KinematicTree(Editable, Driven, eqx.Module):
     """A tree of `num_links` moving links, driven by `num_joints` independent coordinates q.
 
     The two numbers differ only when joints mimic others. Links are sorted parents first. Arrays
@@ -87,11 +88,14 @@ class KinematicTree(Editable, eqx.Module):
     velocity_limits: Float[Array, " joints"]
     """rad/s or m/s, infinite where the file says nothing (or 0)."""
     gear_ratio: Float[Array, " joints"] = parameter("", shape=None, folds=True)
-    """Turns of the motor for one of the joint (URDF `mechanicalReduction`)."""
+    """Turns of the motor for one of the joint (URDF `mechanicalReduction`).
+
+    Where drives move several joints, those for one turn of the drive: see `drive_coupling`.
+    """
     rotor_inertia: Float[Array, " joints"] = parameter(
         "kg·m²", shape=None, at_least=0.0, folds=True
     )
-    """kg·m² at the motor, before the gear; see `armature`."""
+    """kg·m² at the motor, before the gear; see `reflected_inertia`."""
 
     frame_offsets: Float[Array, "frames 4 4"]
 
@@ -153,6 +157,11 @@ class KinematicTree(Editable, eqx.Module):
     """
     root_compensated: FirstMoments = NO_MOMENTS
     """What is compensated of that, in the root's frame."""
+    drive_coupling: Float[Array, "drives joints"] | None = None
+    """C: drive i turns by (C q)_i after its own gear, its motor by gear_ratio_i (C q)_i. None where
+    each drive moves its own joint. Drive i has the name of joint i. Friction, effort and velocity
+    limits are the drives', after their gears; `with_drives` sets it.
+    """
     base: str = eqx.field(static=True, default="fixed")
     """"fixed": the root stands still. "floating": it is a body that flies freely (no contact)."""
     base_start_pose_world: tuple[float, ...] = eqx.field(static=True, default=IDENTITY_POSE)
@@ -183,11 +192,6 @@ class KinematicTree(Editable, eqx.Module):
         External wrenches act there, and link poses and Jacobians are of that point.
         """
         return self.coms + self.inertial_shifts.astype(self.coms.dtype)
-
-    @property
-    def armature(self) -> Float[Array, " joints"]:
-        """gear² · rotor inertia: what a spinning rotor adds to the diagonal of M."""
-        return self.gear_ratio**2 * self.rotor_inertia
 
     def to_urdf(
         self,

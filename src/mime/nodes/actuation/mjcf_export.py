@@ -19,6 +19,7 @@ from mime.control.kinematics import Actuator, DcMotor, KinematicTree
 from mime.control.kinematics.compensation import by_actuators
 from mime.control.kinematics.mjcf.write import TINY, mjcf_text
 from mime.control.kinematics.poses import pose_matrix
+from mime.control.kinematics.transmission import coupled_joints
 from mime.control.kinematics.tree import JOINT_TYPE_CONTINUOUS
 from mime.control.kinematics.writing import numbers
 from mime.core.arguments import wrong
@@ -87,7 +88,7 @@ def machine_of_arm(arm: RobotArmParameters) -> Machine:
 
 
 def _servo(servo: Servo, tree: KinematicTree, unsaid: list[str]) -> tuple[Actuator, ...]:
-    """kp (u - q) - kd q̇ within ±T at each joint, or its rotor; u is the desired angle."""
+    """kp (u - q) - kd q̇ within ±T at each joint, rotor or shared drive; u: the desired angle."""
     if servo.gravity_compensation:
         unsaid.append("the servo's feed-forward of gravity")
     torque, speed = (np.asarray(limit) for limit in servo.limits(tree, float))
@@ -106,6 +107,7 @@ def _servo(servo: Servo, tree: KinematicTree, unsaid: list[str]) -> tuple[Actuat
             gain=(float(kp), 0.0, 0.0),
             bias=(0.0, -float(kp), -float(kd)),
             force_range=(-float(T), float(T)),
+            at_drive=True,
         )
         for joint, kp, kd, T in rows
     )
@@ -247,7 +249,10 @@ def graph_mjcf(
         entry, sign = _driven(edge, len(machine.rotors))
         joint = machine.rotors[entry]
         actuator, damping = _motor(source, joint, sign * machine.gears[entry], unsaid)
-        friction[tree.joint_names.index(joint)] += damping
+        if damping and any(tree.joint_names[c] == joint for g in coupled_joints(tree) for c in g):
+            unsaid.append(f"{source.name!r} damps joint {joint!r} by {damping!r} N·m·s/rad")
+        else:
+            friction[tree.joint_names.index(joint)] += damping
         actuators.append(actuator)
         notes[actuator.name] = _notes(source, said)
     tree = dataclasses.replace(tree, joint_friction=friction)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.control import drives
 from mime.control.control_laws import (
     STANDARD_GRAVITY,
     computed_torque,
@@ -144,13 +145,13 @@ class _JointController(Node):
         return goal_monitors(self.tree)
 
     def _limited(self, tau: Any) -> State:
-        for bound in (
-            self.torque_limits_n_m,
-            self.tree.effort_limits if self.saturate_effort else None,
-        ):
-            if bound is not None:
-                bound = jnp.asarray(bound, tau.dtype)
-                tau = jnp.clip(tau, -bound, bound)
+        if (bound := self.torque_limits_n_m) is not None:
+            bound = jnp.asarray(bound, tau.dtype)
+            tau = jnp.clip(tau, -bound, bound)
+        if self.saturate_effort:  # of the drives
+            bound = jnp.asarray(self.tree.effort_limits, tau.dtype)
+            given = jnp.clip(drives.torques_of(self.tree, tau), -bound, bound)
+            tau = drives.on_joints(self.tree, given)
         return {"joint_torques": tau}
 
     def _feedback(self, inputs: Values) -> dict[str, Any]:
@@ -184,6 +185,8 @@ _RANGES = (ValidatedRange("num_joints", 1, 7, ""), ValidatedRange("timestep", 1e
 def _least_inertia(tree: KinematicTree, dt: float) -> np.ndarray:
     """1 / (M + dt f)⁻¹_jj (N,): what joint j feels, the others free; least of two postures."""
     f = np.diag(dt * np.asarray(tree.joint_friction))
+    if (C := tree.drive_coupling) is not None:
+        f = np.asarray(C).T @ f @ np.asarray(C)
     return np.min([1 / np.diag(np.linalg.inv(M + f)) for M in mass_matrices(tree)], axis=0)
 
 

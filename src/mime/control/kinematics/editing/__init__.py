@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from mime.control.kinematics.editing import operations
+from mime.control.kinematics.editing import transmission as of_drives
 from mime.core.arguments import mapping
 from mime.core.pose import IDENTITY_POSE
 
@@ -29,12 +30,33 @@ class Editable:
         """
         return operations.with_payload(self, link, mass_kg, com_m, inertia_kg_m2)
 
+    def with_drives(self: Tree, rotor_inertia_kg_m2: Any = None, transmission: Any = None) -> Tree:
+        """The robot with other rotors and gears: theta = T q, and M has Tᵀ J T besides its links.
+
+        Friction, effort and velocity limits are those of the drives, after their own gears: with
+        T = diag(g) C (see `drive_coupling`) they act where C q turns. Where T is diagonal that is
+        at the joints.
+
+        Args:
+            rotor_inertia_kg_m2: J (N,) at the motors, or a mapping from motors to values. Motors
+                have the names of the joints. None: as before.
+            transmission: T (N, N), turns of each motor (rows) for one of each joint (columns),
+                invertible; or N gear ratios; or rows by name,
+                `{"joint_6": {"joint_5": 32, "joint_6": 32}}`. None: as before.
+
+        Raises:
+            InputError: Names are not known, or T is not invertible.
+
+        """
+        return of_drives.with_drives(self, rotor_inertia_kg_m2, transmission)
+
     def lock(self: Tree, positions: Mapping[str, Any] | None = None, /, **joints: Any) -> Tree:
         """The robot with joints held for good: `tree.lock(finger=0.04)`, rad or m.
 
         Their links become part of what carries them, joints that mimic them too; all links keep
         their names as frames. A mapping serves names that are no Python names. A rotor that stands
-        still is left out. With all joints held the robot is one rigid body.
+        still is left out; one that other joints turn stays with them. With all joints held the
+        robot is one rigid body.
         """
         form = "{'joint': angle}"
         return operations.lock(self, {**mapping("positions", positions, form), **joints})

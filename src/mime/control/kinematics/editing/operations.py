@@ -26,7 +26,8 @@ from mime.control.kinematics.editing.checks import (
 )
 from mime.control.kinematics.editing.compensation import of_two
 from mime.control.kinematics.editing.drives import of_both
-from mime.control.kinematics.editing.restructure import OF_JOINTS, body_of, restructured
+from mime.control.kinematics.editing.restructure import body_of, restructured
+from mime.control.kinematics.editing.transmission import OF_DRIVES, drives_of_both
 from mime.core.parameters import known
 from mime.core.problem import Problem
 
@@ -142,7 +143,7 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
         joint_frames=stacked(
             [*tree.joint_frames, *(place(p, X) for p, X in parents)], tree.joint_frames
         ),
-        **{name: both(name) for name in (*_OF_LINKS, *OF_JOINTS)},
+        **{name: both(name) for name in (*_OF_LINKS, "joint_limits", *OF_DRIVES)},
         frame_offsets=stacked([*tree.frame_offsets, *(place(k, X) for k, X in frames)]),
         **{name: named(name) for name in _NAMES},
         joint_kinds=(*tree.joint_kinds, *other.joint_kinds),
@@ -157,6 +158,7 @@ def attach(tree: Any, other: Any, link: str, pose: Any, prefix: str) -> Any:
             *(v._replace(frame_name=prefix + v.frame_name) for v in other.visuals),
         ),
         report=(*tree.report, *other.report),
+        drive_coupling=drives_of_both(tree, other),
         **of_both(tree, other, prefix),
         **of_two(tree, other, at, T),
     )

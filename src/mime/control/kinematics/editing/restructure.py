@@ -10,6 +10,7 @@ from mime.control.kinematics.editing.arrays import number, stacked
 from mime.control.kinematics.editing.bodies import ROOT, RigidBody
 from mime.control.kinematics.editing.compensation import of_moving
 from mime.control.kinematics.editing.drives import of_coordinates
+from mime.control.kinematics.editing.transmission import drives_of_coordinates
 
 
 def body_of(tree: Any, link_idx: int) -> RigidBody:
@@ -75,7 +76,8 @@ def restructured(
             [origins[k] - c for k, c in zip(moving, coms, strict=True)], tree.coms
         ),
         inertias=stacked([bodies[link].inertia for link in moving], tree.inertias),
-        **{name: getattr(tree, name)[joints] for name in OF_JOINTS},
+        joint_limits=tree.joint_limits[joints],
+        **drives_of_coordinates(tree, coordinates),
         **of_coordinates(tree, coordinates),
         **of_moving(tree, moving, fixed),
         frame_offsets=stacked([offset for _, _, offset in frames]),
@@ -91,15 +93,3 @@ def restructured(
         frame_link_idxs=tuple(new[link] for _, link, _ in frames),
         visuals=tuple(visual for visual in tree.visuals if visual.frame_name in names),
     )
-
-
-OF_JOINTS = (
-    "joint_friction",
-    "joint_coulomb_friction",
-    "joint_limits",
-    "effort_limits",
-    "velocity_limits",
-    "gear_ratio",
-    "rotor_inertia",
-)
-"""Arrays with an entry per coordinate."""

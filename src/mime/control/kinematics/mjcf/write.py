@@ -27,6 +27,7 @@ from mime.control.kinematics.mjcf.write_drives import (
 )
 from mime.control.kinematics.physical_inertia import breaks_triangle, nearest_physical_inertia
 from mime.control.kinematics.poses import pose_matrix, quaternion
+from mime.control.kinematics.transmission import coupled_joints
 from mime.control.kinematics.writing import (
     Comments,
     Xml,
@@ -106,7 +107,7 @@ def mjcf_text(
         xml.close()
     xml.close()
     write_equalities(xml, tree)
-    write_tendons(xml, tendon_limits or {})
+    write_tendons(xml, tree, tendon_limits or {})
     write_actuators(xml, tree, actuator_comments or {})
     _keyframes(xml, tree, bodies)
     xml.close()
@@ -152,6 +153,10 @@ def _unsaid(tree: Any, bodies: Mapping[int, list[Body]]) -> Iterator[str]:
         if not np.allclose(moments, own := _principal(body.inertia)[0], rtol=1e-12, atol=0):
             own_words, words = numbers(own), numbers(moments)
             yield f"link {name!r} has principal moments {own_words} kg·m²: {words} are written"
+    if not all(actuator.at_drive for actuator in tree.actuators):
+        for c in (c for group in coupled_joints(tree) for c in group):
+            if math.isfinite(effort := float(tree.effort_limits[c])):
+                yield f"drive {tree.joint_names[c]!r} gives {effort!r} N·m at most"
     yield from _unsaid_compensation(tree)
     for i in range(tree.num_links):
         if not independent(tree, i):
@@ -324,17 +329,19 @@ def _joint(xml: Xml, tree: Any, link: int, link_in_body: np.ndarray) -> None:
         limits = np.asarray(tree.joint_limits[c], float)
         if np.any(np.isfinite(limits)):
             attributes["range_"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
-        attributes |= _positive(
-            damping=tree.joint_friction[c],
-            frictionloss=tree.joint_coulomb_friction[c],
-            armature=tree.armature[c],
-        )
+        shared = any(c in group for group in coupled_joints(tree))  # `write_tendons` has them
+        if not shared:
+            attributes |= _positive(
+                damping=tree.joint_friction[c],
+                frictionloss=tree.joint_coulomb_friction[c],
+                armature=tree.armature[c],
+            )
         if tree.spring_stiffness_n_m_per_rad is not None:
             spring = _positive(stiffness=tree.spring_stiffness_n_m_per_rad[c])
             attributes |= spring
             attributes |= {"springref": tree.spring_reference_rad[c]} if spring else {}
         effort = float(tree.effort_limits[c])
-        if math.isfinite(effort):
+        if math.isfinite(effort) and not shared:
             attributes["actuatorfrcrange"] = (-effort, effort)
         if tree.joint_names[c] in tree.actuator_compensated_joints:
             attributes["actuatorgravcomp"] = "true"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mime.control.kinematics.actuator import Actuator
+from mime.control.kinematics.transmission import coupled_joints
 from mime.control.kinematics.writing import Xml, independent
 
 NO_LIMIT = 1e10
@@ -28,11 +29,28 @@ def write_equalities(xml: Xml, tree: Any) -> None:
     xml.close()
 
 
-def write_tendons(xml: Xml, limits: Mapping[tuple[str, str], tuple[float, float]]) -> None:
-    """Limits of the sum of two joints."""
-    if not limits:
+def write_tendons(
+    xml: Xml, tree: Any, limits: Mapping[tuple[str, str], tuple[float, float]]
+) -> None:
+    """Limits of the sum of two joints, and drives that joints share: C q is a tendon's length."""
+    shared = sorted(c for group in coupled_joints(tree) for c in group)
+    if not limits and not shared:
         return
     xml.open("tendon")
+    for drive in shared:
+        numbers = {
+            "armature": float(tree.drive_inertia[drive]),
+            "damping": float(tree.joint_friction[drive]),
+            "frictionloss": float(tree.joint_coulomb_friction[drive]),
+        }
+        effort = float(tree.effort_limits[drive])
+        limit = {"actuatorfrcrange": (-effort, effort)} if np.isfinite(effort) else {}
+        name = drive_name(tree, drive)
+        xml.open("fixed", name=name, **{k: x for k, x in numbers.items() if x}, **limit)
+        for joint in shared:
+            if coefficient := float(tree.drive_coupling[drive, joint]):
+                xml.tag("joint", joint=tree.joint_names[joint], coef=coefficient)
+        xml.close()
     for (rotor, spring), ends in limits.items():
         xml.open("fixed", name=f"{rotor}/link", range_=np.clip(ends, -NO_LIMIT, NO_LIMIT))
         xml.tag("joint", joint=rotor, coef=1.0)
@@ -41,10 +59,16 @@ def write_tendons(xml: Xml, limits: Mapping[tuple[str, str], tuple[float, float]
     xml.close()
 
 
+def drive_name(tree: Any, drive: int) -> str:
+    """The tendon of a drive that joints share."""
+    return f"{tree.joint_names[drive]}/drive"
+
+
 def write_actuators(xml: Xml, tree: Any, comments: Mapping[str, Sequence[str]]) -> None:
-    """Those of the tree; a motor behind the gear of each joint where it has none."""
+    """Those of the tree; a motor behind the gear of each drive where it has none."""
+    shared = {tree.joint_names[c]: c for group in coupled_joints(tree) for c in group}
     found = tree.actuators or [
-        Actuator(f"{joint}_motor", "motor", joint, float(gear))
+        Actuator(f"{joint}_motor", "motor", joint, float(gear), at_drive=True)
         for joint, gear in zip(tree.joint_names, tree.gear_ratio, strict=True)
     ]
     xml.open("actuator")
@@ -57,6 +81,9 @@ def write_actuators(xml: Xml, tree: Any, comments: Mapping[str, Sequence[str]]) 
             if np.any(np.isfinite(ends))
         }
         start = {"name": actuator.name, "joint": actuator.joint_name, "gear": actuator.gear}
+        if actuator.at_drive and actuator.joint_name in shared:
+            tendon = drive_name(tree, shared[actuator.joint_name])
+            start = {"name": actuator.name, "tendon": tendon, "gear": actuator.gear}
         if actuator.motor is not None:
             _dcmotor(xml, actuator, start, given)
         else:

@@ -15,6 +15,7 @@ from mime.control.kinematics.tree import (
     JOINT_TYPE_PRISMATIC,
     JOINT_TYPE_REVOLUTE,
 )
+from mime.control.kinematics.urdf.coupled import couples, read_coupled
 from mime.control.kinematics.urdf.known_tags import REDUCTION
 from mime.control.kinematics.urdf.xml import (
     LONGEST_TEXT,
@@ -66,6 +67,8 @@ class UrdfJoint:
     velocity: float = math.inf
     gear_ratio: float = 1.0
     rotor_inertia: float = 0.0
+    drives: dict[str, float] | None = None
+    """Turns of its motor for one of each joint, where that moves several; see `coupled`."""
     mimics: str | None = None
     multiplier: float = 1.0
     offset: float = 0.0
@@ -267,7 +270,7 @@ def read_transmissions(
 def _read_transmission(
     transmission: Element, joints: dict[str, UrdfJoint], found: Findings
 ) -> None:
-    """Gives its joint the gear ratio and rotor inertia; says when that cannot be done."""
+    """Gives its joints gear ratios and rotor inertias; says when that cannot be done."""
     names = [attribute(e, "name") for e in transmission.findall("joint")]
     placeholders = [part for part in transmission.iter() if _is_placeholder(part)]
     for part in placeholders:
@@ -275,13 +278,17 @@ def _read_transmission(
         found.add(_lost(transmission), part.finding(words, "its gear and rotor are not used"))
     if placeholders:
         return
+    if couples(transmission):
+        read_coupled(transmission, joints, found)
+        return
     gears = _values(transmission, "mechanicalReduction", "drake:gear_ratio")
     rotors = _values(transmission, "rotorInertia", "drake:rotor_inertia")
     if not gears and not rotors and len(names) < 2:
         return
     left_out = ""
     if len(names) != 1 or len(gears) > 1 or len(rotors) > 1:
-        left_out = f"has {len(gears)} gears on {len(names)} joints; only one on one is simulated"
+        left_out = f"has {len(gears)} gears on {len(names)} joints; one on one is simulated, and"
+        left_out += " two on two of a differential or four-bar linkage with rotorInertia"
     elif names[0] not in joints:
         left_out = f"drives joint {names[0]!r}, which does not exist"
     elif joints[names[0]].kind == JOINT_TYPE_FIXED or joints[names[0]].mimics is not None:

@@ -17,6 +17,7 @@ REDUCTION: dict[str, Content] = {
     "drake:gear_ratio": ({"value"}, {}),
     "drake:rotor_inertia": ({"value"}, {}),
 }
+_ROLE: dict[str, Content] = {"role": (set(), {})}
 _GEOMETRY: dict[str, Content] = {
     "box": ({"size"}, {}),
     "cylinder": ({"radius", "length"}, {}),
@@ -54,7 +55,12 @@ READ: dict[str, Content] = {
     ),
     "transmission": (
         {"name"},
-        REDUCTION | {"joint": ({"name"}, REDUCTION), "actuator": ({"name"}, REDUCTION)},
+        REDUCTION
+        | {
+            "type": (set(), {}),
+            "joint": ({"name"}, REDUCTION | _ROLE),
+            "actuator": ({"name"}, REDUCTION | _ROLE),
+        },
     ),
 }
 """What MIME reads below <robot>: tag -> (attributes, children). `tree.ignored` lists the rest."""
@@ -66,7 +72,7 @@ _MANY = {
     "<transmission>": {"joint", "actuator"},
 }
 """Tags that may stand more than once in one place; every other tag that MIME reads may not."""
-_TEXT = {"mechanicalReduction", "rotorInertia"}
+_TEXT = {"mechanicalReduction", "rotorInertia", "role", "type"}
 """Tags whose text is read."""
 
 

@@ -106,6 +106,8 @@ def build_tree(
         base_start_pose_world=start,
         **_compensated(links, frames, len(bodies)),
     )
+    if rows := {joint.name: joint.drives for joint in coordinates if joint.drives is not None}:
+        tree = tree.with_drives(transmission=rows)
     return _judge_masses(tree, robot, root, links, found)
 
 
@@ -392,6 +394,10 @@ def _share_with_master(
     master.damping += multiplier**2 * joint.damping
     master.friction += abs(multiplier) * joint.friction
     armature = joint.gear_ratio**2 * joint.rotor_inertia
+    if armature and master.drives is not None:
+        words = f"has a rotor, and mimics {master.name!r}, which shares its drives"
+        found.add("transmission", joint.element.finding(words))
+        armature = 0.0
     master.rotor_inertia += multiplier**2 * armature / master.gear_ratio**2
     if multiplier == 0.0:
         return

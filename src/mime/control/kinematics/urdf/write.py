@@ -10,6 +10,8 @@ from mime.control.kinematics.editing.compensation import compensated_of
 from mime.control.kinematics.editing.restructure import body_of
 from mime.control.kinematics.joint_types import JOINT_TYPE_PRISMATIC
 from mime.control.kinematics.poses import rpy_of
+from mime.control.kinematics.transmission import coupled_joints
+from mime.control.kinematics.urdf.write_drives import unsaid_drives, write_coupled
 from mime.control.kinematics.writing import (
     Comments,
     Xml,
@@ -57,7 +59,11 @@ def urdf_text(
         if independent(tree, i):
             xml.comment(*comments.of("joint", tree.link_joint_names[i]))
         _joint(xml, tree, i, above, names[i])
+    write_coupled(xml, tree)
+    shared = {c for group in coupled_joints(tree) for c in group}
     for c, joint in enumerate(tree.joint_names):
+        if c in shared:
+            continue
         gear, rotor = float(tree.gear_ratio[c]), float(tree.rotor_inertia[c])
         if gear != 1.0 or rotor != 0.0:
             xml.open("transmission", name=f"{joint}_transmission")
@@ -87,6 +93,7 @@ def _unsaid(tree: Any) -> Iterator[str]:
         ):
             if float(k):
                 yield f"joint {joint!r} has a spring of {float(k)!r} N·m/rad about {float(q0)!r}"
+    yield from unsaid_drives(tree)
     yield from _compensation(tree)
     if tree.gravity_m_per_s2 is not None:
         yield f"gravity {numbers(tree.gravity_m_per_s2)} m/s²"

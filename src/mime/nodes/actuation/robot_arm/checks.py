@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from mime._text import quoted
 from mime.control.joint_limits import limit_problems
+from mime.control.kinematics.transmission import coupled_joints, moved_by_drives
 from mime.control.kinematics.tree import is_prismatic
 from mime.control.tree_values import tree_problems
 from mime.core.parameters import known
@@ -75,6 +77,12 @@ def _spring_problems(arm: Any) -> Iterator[Problem]:
         got = f"{arm.inserted_inertia_kg_m2} with {model!r}"
         message = f"belongs to joint_model='inserted_body', which needs it; got {got}"
         yield Problem(("inserted_inertia_kg_m2",), message)
+    moved = moved_by_drives(tree)
+    if model == "inserted_body" and tree.drive_coupling is not None:
+        message = "'inserted_body' needs a drive for each joint; the tree's transmission couples"
+        names = [tree.joint_names[c] for group in coupled_joints(tree) for c in group]
+        message += f" {quoted(names)}"
+        yield Problem(("joint_model",), message, "Use joint_model 'sea'")
     armature = tree.armature
     for j in arm.elastic_joints:
         joint = tree.joint_names[j]
@@ -83,6 +91,12 @@ def _spring_problems(arm: Any) -> Iterator[Problem]:
                 ("rotor_inertia_kg_m2",),
                 f"must be > 0 at elastic joint {joint!r}, and gear_ratio not 0: the rotor is "
                 f"what the spring holds; got gear² · inertia = {float(armature[j]):g} kg·m²",
+            )
+        if np.count_nonzero(moved[j]) + np.count_nonzero(moved[:, j]) > 2:
+            yield Problem(
+                ("joint_stiffness_n_m_per_rad",),
+                f"must be inf at joint {joint!r}: its drive moves other joints too, and a spring "
+                "stands between one rotor and one joint",
             )
         links = [i for i, c in enumerate(tree.coordinate_idxs) if c == j]
         if model == "inserted_body" and (len(links) > 1 or is_prismatic(tree, links[0])):

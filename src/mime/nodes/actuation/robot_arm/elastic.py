@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.control import drives
 from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import KinematicTree, forward_dynamics, mass_matrix, rnea
 from mime.control.kinematics.coupling import solver
@@ -87,15 +88,17 @@ def _series_elastic(
         h,
     )
     rigid = rigid_joints(arm, dtype)
+    links, rubbed = drives.resisting(
+        without_rotors(arm.loaded_tree, rigid), None if friction is None else rigid * friction
+    )
     diagonal = spread(springs.diagonal, elastic, n)
-    if friction is not None:
-        diagonal = diagonal + rigid * friction
+    if rubbed is not None:
+        diagonal = diagonal + rubbed
     tau_link = rigid * tau + spread(springs.torque, elastic, n)
     tau_link = tau_link + forces.link_torques(arm, q, inputs)
     if arm.joint_limits == "spring":
         push, stiffness = forces.soft_stops(arm, q, qd, dt)
         tau_link, diagonal = tau_link + push, diagonal + stiffness
-    links = without_rotors(arm.loaded_tree, rigid)
     gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
@@ -119,11 +122,11 @@ def _series_elastic(
                 return jnp.concatenate([jnp.where(rigid == 1, values, rest), only(values, elastic)])
 
             law, solve = law.arranged(of_all), solver(links, q, elastic)
-            held, torques = servo_step(H, H @ free, before, law, dt, solve)
+            held, torques = drives.servo_step_at_drives(links, solve, H, H @ free, before, law, dt)
             servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
         else:
             impulse = jnp.concatenate([rigid * tau_c, only(tau_c, elastic)])
-            held = coulomb_step(H, free, dt * impulse)
+            held = drives.dry_step(links, H, free, dt * impulse)
         change = (held - before) / dt
         qdd, rotor = change[:n], change[n:]
     return qdd, only(qdd, elastic) - rotor, servo_torques

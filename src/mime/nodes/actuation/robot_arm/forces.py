@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from mime.control import drives
 from mime.control.base_frame import may_be_nonzero, to_base
 from mime.control.kinematics import KinematicTree, compensating_torques, frame_jacobian_at, rnea
 from mime.control.kinematics.compensation import by_actuators
@@ -17,33 +18,42 @@ from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 def driving_torques(
     arm: RobotArmParameters, q: Array, inputs: Values, rotor_velocities: Array
 ) -> Array:
-    """tau_cmd - f θ̇ (N,), the command saturated if asked for; θ̇ is q̇ where a joint is rigid.
+    """tau_cmd - Cᵀ f C θ̇ (N,), the command saturated if asked for; θ̇ is q̇ of a rigid joint.
 
     Where actuators bear weight, the command has that too. A servo takes the command within its own
     limits: then only the friction is left.
     """
-    tau = jnp.asarray(inputs["commanded_joint_torques"], rotor_velocities.dtype)
-    if arm.servo is not None:
-        tau = jnp.zeros_like(tau)
-    else:
-        if arm.tree.actuator_compensated_joints:
-            tau = tau + actuator_compensation(arm, q)
-        if arm.saturate_effort:
-            limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
-            tau = jnp.clip(tau, -limit, limit)
+    tau = actuator_torques(arm, q, inputs)
     f = arm.joint_friction_n_m_s
-    return tau - jnp.asarray(f, tau.dtype) * rotor_velocities if may_be_nonzero(f) else tau
+    if not may_be_nonzero(f):
+        return tau
+    u = drives.of_joints(arm.tree, rotor_velocities)
+    return tau - drives.on_joints(arm.tree, jnp.asarray(f, tau.dtype) * u)
+
+
+def actuator_torques(arm: RobotArmParameters, q: Array, inputs: Values) -> Array:
+    """tau_cmd (N,), saturated if asked for; 0 of an arm with a servo."""
+    tau = jnp.asarray(inputs["commanded_joint_torques"], q.dtype)
+    if arm.servo is not None:
+        return jnp.zeros_like(tau)
+    if arm.tree.actuator_compensated_joints:
+        tau = tau + actuator_compensation(arm, q)
+    if arm.saturate_effort:
+        limit = jnp.asarray(arm.tree.effort_limits, tau.dtype)
+        given = jnp.clip(drives.torques_of(arm.tree, tau), -limit, limit)
+        tau = drives.on_joints(arm.tree, given)
+    return tau
 
 
 def implicit_friction(arm: RobotArmParameters, dt: Any, dtype: Any) -> Any:
-    """dt f (N,), what friction taken at the end of a step adds to the diagonal; None if nothing."""
+    """dt f (N,), by which friction taken at the end of a step resists a drive; None if nothing."""
     if arm.integrator == "implicit" and may_be_nonzero(arm.joint_friction_n_m_s):
         return dt * jnp.asarray(arm.joint_friction_n_m_s, dtype)
     return None
 
 
 def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values) -> Array:
-    """What the servo would give at rest, without limits (N,).
+    """What the servo would give at rest, without limits (N,), at the drives.
 
     Its feed-forward is what is left of gravity; where actuators bear weight, the servo does.
     """
@@ -52,12 +62,12 @@ def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values)
     if arm.tree.compensated_masses is None:
         return b
     if arm.servo.gravity_compensation:
-        return b - passive_compensation(arm, q)
-    return b + actuator_compensation(arm, q)
+        return b - drives.torques_of(arm.tree, passive_compensation(arm, q))
+    return b + drives.torques_of(arm.tree, actuator_compensation(arm, q))
 
 
 def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any) -> Any:
-    """The servo and dry friction of each joint over the velocity at the end of the step."""
+    """The servo and dry friction of each drive over the velocity at the end of the step."""
     assert arm.servo is not None, "asked only of an arm that has one"
     b = servo_pull(arm, q, rotors, inputs)
     return arm.servo.law(arm.tree, b, dt, arm.coulomb_friction_n_m)
@@ -66,11 +76,13 @@ def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, 
 def servo_torques_now(
     arm: RobotArmParameters, q: Array, rotors: Array, velocities: Array, inputs: Values
 ) -> Array:
-    """The servo's torques at an instant: within their limit, and without that of the speed."""
+    """The servo's torques on the joints at an instant: limited, but not by their speed."""
     assert arm.servo is not None, "asked only of an arm that has one"
     T, _ = arm.servo.limits(arm.tree, q.dtype)
     kd = jnp.asarray(arm.servo.kd, q.dtype)
-    return jnp.clip(servo_pull(arm, q, rotors, inputs) - kd * velocities, -T, T)
+    b = servo_pull(arm, q, rotors, inputs)
+    tau = jnp.clip(b - kd * drives.of_joints(arm.tree, velocities), -T, T)
+    return drives.on_joints(arm.tree, tau)
 
 
 def gravity_base(arm: RobotArmParameters) -> Any:

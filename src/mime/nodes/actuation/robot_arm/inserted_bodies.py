@@ -73,6 +73,7 @@ def with_inserted_bodies(
         velocity_limits=per_joint(tree.velocity_limits, np.inf),
         gear_ratio=per_joint(tree.gear_ratio, 1.0),
         rotor_inertia=per_joint(tree.rotor_inertia, 0.0),
+        drive_coupling=None if tree.drive_coupling is None else _coupling(tree, coordinates),
         joint_names=names(tree.joint_names, coordinates, "_spring"),
         link_names=names(tree.link_names, links, "_ball"),
         link_joint_names=names(tree.link_joint_names, links, "_spring"),
@@ -83,6 +84,18 @@ def with_inserted_bodies(
         spring_stiffness_n_m_per_rad=None,  # of x1 + x2: `forces.link_torques` has them
         spring_reference_rad=None,
     )
+
+
+def _coupling(tree: KinematicTree, coordinates: Sequence[tuple[int, bool]]) -> Any:
+    """C with a drive of its own for each spring; elastic joints share none."""
+    n = len(coordinates)
+    xp: Any = np if isinstance(tree.drive_coupling, np.ndarray) else jnp
+    own = [at for at, (_, spring) in enumerate(coordinates) if not spring]
+    C = np.eye(n)
+    if xp is np:
+        C[np.ix_(own, own)] = tree.drive_coupling
+        return C
+    return jnp.asarray(C).at[np.ix_(own, own)].set(tree.drive_coupling)
 
 
 def interleaved(

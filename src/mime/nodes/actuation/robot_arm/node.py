@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from mime._text import quoted
+from mime.control import drives
 from mime.control.base_frame import from_base, to_base
-from mime.control.joint_friction import coulomb_step
 from mime.control.kinematics import (
+    KinematicTree,
     compensating_torques,
     forward_dynamics,
     frame_jacobian_at,
@@ -24,7 +25,6 @@ from mime.control.kinematics import (
 from mime.control.kinematics.compensation import by_actuators
 from mime.control.kinematics.coupling import solver
 from mime.control.kinematics.writing import write_text
-from mime.control.servo_step import servo_step
 from mime.core.drawing import Drawing
 from mime.core.monitor import Monitor
 from mime.core.node import Scalar, State, Values
@@ -106,6 +106,12 @@ class RobotArmNode(RobotArmParameters):
         }
         if self.servo is not None:
             spec["servo_torques"] = Output((n,), "N·m", "of the servo over the last step")
+        if self.tree.drive_coupling is not None:
+            spec |= {
+                "motor_angles": Output((n,), "rad", "T q, before the gears; 0 at q = 0"),
+                "motor_velocities": Output((n,), "rad/s", "T q̇"),
+                "motor_torques": Output((n,), "N·m", "T⁻ᵀ tau_cmd, before friction and rotors"),
+            }
         if self.elastic_joints:
             spec |= {
                 "rotor_angles": Output((n,), "rad", "θ after the gear; q where a joint is rigid"),
@@ -178,30 +184,27 @@ class RobotArmNode(RobotArmParameters):
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, q, inputs, qd) + forces.link_torques(self, q, inputs)
-        diagonal = forces.implicit_friction(self, dt, q.dtype)
+        friction = forces.implicit_friction(self, dt, q.dtype)
+        tree, diagonal = drives.resisting(self.loaded_tree, friction)
         if self.joint_limits == "spring":
             push, stiffness = forces.soft_stops(self, q, qd, dt)
             tau = tau + push
             diagonal = stiffness if diagonal is None else diagonal + stiffness
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
-        tree, servo_torques = self.loaded_tree, {}
+        servo_torques = {}
         if self.servo is not None:
-            H = self._resistance(q, diagonal)
+            H = _resistance(tree, q, diagonal)
             p = H @ qd + dt * (tau - jnp.asarray(rnea(tree, q, qd, None, gravity, wrenches)))
             law = forces.servo_law(self, q, q, inputs, dt)
-            qd, torques = servo_step(H, p, qd, law, dt, solver(tree, q, ()))
+            solve = solver(tree, q, ())
+            qd, torques = drives.servo_step_at_drives(tree, solve, H, p, qd, law, dt)
             servo_torques["servo_torques"] = torques
         else:
             qd = qd + dt * forward_dynamics(tree, q, qd, tau, gravity, wrenches, diagonal)
             if self.coulomb_friction_n_m is not None:
-                H = self._resistance(q, diagonal)
-                qd = coulomb_step(H, qd, jnp.asarray(dt * self.coulomb_friction_n_m, H.dtype))
+                H = _resistance(tree, q, diagonal)
+                qd = drives.dry_step(tree, H, qd, dt * self.coulomb_friction_n_m)
         return {"joint_angles": q + dt * qd, "joint_velocities": qd, **servo_torques}
-
-    def _resistance(self, q: Array, diagonal: Array | None) -> Array:
-        """H = M + diag(what friction and stops add), which resists a change of velocity."""
-        H = jnp.asarray(mass_matrix(self.loaded_tree, q))
-        return H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
         """x' = x + dt (ẋ + h ẍ) with h = dt or dt/2; links and rotors together as a rigid arm.
@@ -254,10 +257,10 @@ class RobotArmNode(RobotArmParameters):
         """The URDF's limits: velocities, commands that are not saturated, travel at soft stops."""
         tree, found = self.tree, {}
 
-        def add(what: str, unit: str, limit: Any, read: Any) -> None:
+        def add(what: str, unit: str, limit: Any, read: Any, of: str = "joint") -> None:
             finite = np.isfinite(limit) if isinstance(limit, np.ndarray) else [True] * len(limit)
             if len(joints := np.flatnonzero(finite)):
-                entries = tuple(f"joint {tree.joint_names[j]!r}" for j in joints)
+                entries = tuple(f"{of} {tree.joint_names[j]!r}" for j in joints)
                 found[what] = Monitor(
                     lambda s, u: read(s, u)[joints], limit[joints], unit, what, entries
                 )
@@ -268,18 +271,23 @@ class RobotArmNode(RobotArmParameters):
 
         def driven(s: State, u: Values) -> Array:
             if not tree.actuator_compensated_joints:
-                return jnp.abs(u["commanded_joint_torques"])
+                return jnp.abs(drives.torques_of(tree, u["commanded_joint_torques"]))
             arm, now = self, s["joint_angles"]
             if self.base == "floating":
                 arm, now = floating.on_fixed_base(self, s), floating.joint_state(s)["joint_angles"]
             borne = forces.actuator_compensation(arm, now)[-self.num_joints :]
-            return jnp.abs(u["commanded_joint_torques"] + borne)
+            return jnp.abs(drives.torques_of(tree, u["commanded_joint_torques"] + borne))
 
         speed = "joint_velocities"
         limited = self.saturate_effort or self.servo is not None
-        add("velocity", "rad/s", tree.velocity_limits, lambda s, u: jnp.abs(s[speed]))
+
+        def turning(s: State, u: Values) -> Array:
+            return jnp.abs(drives.of_joints(tree, s[speed]))
+
+        whose = "joint" if tree.drive_coupling is None else "drive"
+        add("velocity", "rad/s", tree.velocity_limits, turning, whose)
         if not limited:
-            add("commanded torque", "N·m", tree.effort_limits, driven)
+            add("commanded torque", "N·m", tree.effort_limits, driven, whose)
         if self.joint_limits == "spring":
             add("travel beyond the limit", "rad", np.zeros(self.num_joints), beyond)
         return found if self.servo is None else found | goal_monitors(tree)
@@ -349,9 +357,17 @@ class RobotArmNode(RobotArmParameters):
                 "spring_torques": -jnp.asarray(k, x.dtype) * x - jnp.asarray(v, x.dtype) * xd,
             }
         tau = forces.driving_torques(self, q, boundary_inputs, rotor_velocities)
+        given = forces.actuator_torques(self, q, boundary_inputs)
         if self.servo is not None:
-            tau = tau + state["servo_torques"]
+            tau, given = tau + state["servo_torques"], state["servo_torques"]
             fluxes["servo_torques"] = state["servo_torques"]
+        if self.tree.drive_coupling is not None:
+            g = jnp.asarray(self.tree.gear_ratio, q.dtype)
+            fluxes |= {
+                "motor_angles": g * drives.of_joints(self.tree, q),
+                "motor_velocities": g * drives.of_joints(self.tree, qd),
+                "motor_torques": drives.torques_of(self.tree, given) / g,
+            }
         wrenches = forces.wrenches_base(self, boundary_inputs)
         if wrenches is not None:
             tau = tau + forces.wrench_to_joint_torques(self.tree, q, wrenches)
@@ -386,3 +402,9 @@ class RobotArmNode(RobotArmParameters):
         if isinstance(base, np.ndarray) and np.array_equal(base, IDENTITY_POSE):
             return pose_base
         return compose(jnp.asarray(base, pose_base.dtype), pose_base)
+
+
+def _resistance(tree: KinematicTree, q: Array, diagonal: Array | None) -> Array:
+    """H = M + diag(what friction and stops add), which resists a change of velocity."""
+    H = jnp.asarray(mass_matrix(tree, q))
+    return H if diagonal is None else H + jnp.diag(jnp.asarray(diagonal, H.dtype))

@@ -17,7 +17,7 @@ from mime.core.arguments import text
 from mime.core.node import Node
 from mime.core.parameters import NamedEntries
 from mime.core.pose import IDENTITY_POSE
-from mime.core.problem import ParameterError, Problem
+from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import effect, option, parameter
 from mime.nodes.actuation.robot_arm import checks
 from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
@@ -107,6 +107,7 @@ class RobotArmParameters(Node):
         coulomb_friction_n_m: Any = None,
         rotor_inertia_kg_m2: Any = None,
         gear_ratio: Any = None,
+        transmission: Any = None,
         joint_stiffness_n_m_per_rad: Any = None,
         joint_stiffness_damping_n_m_s: Any = None,
         joint_model: str = "sea",
@@ -142,6 +143,9 @@ class RobotArmParameters(Node):
         rotor_inertia_kg_m2     at the motor; gear² times it goes on the diagonal of M, or spins
                                 behind the spring of an elastic joint
         gear_ratio              default: the URDF's `mechanicalReduction`, else 1
+        transmission            T of theta = T q, where drives move several joints: a matrix, or
+                                rows by name, {joint_6 = {joint_5 = 32, joint_6 = 32}}; instead of
+                                gear_ratio. Friction, limits and servos are the drives' then
         joint_stiffness_n_m_per_rad    spring between rotor and link; inf is a rigid joint, default
         joint_stiffness_damping_n_m_s  damper beside it, default 0
         joint_model             "sea": exact; "inserted_body": each spring on an extra body, a ball
@@ -165,6 +169,14 @@ class RobotArmParameters(Node):
         servo                   `Servo(kp, kd)`: holds the joints, stable at any gain
         """
         tree, found = read(urdf_path, base, on_problem, open_loops, subtree, attach, lock, frames)
+        if transmission is not None:
+            if gear_ratio is not None:
+                message = "cannot be given beside transmission, which has the gears"
+                found.append(Problem(("gear_ratio",), message))
+            try:
+                tree = tree.with_drives(transmission=transmission)
+            except InputError as error:
+                found += error.problems
         found += [] if base is None else base_problems(tree, base)
         if found:  # names of links and joints are not known
             raise ParameterError(f"{type(self).__name__} {name!r}", found)

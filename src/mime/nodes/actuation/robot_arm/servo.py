@@ -5,7 +5,8 @@
 Primes are the end of the step: stiffness and damping join M on the diagonal, M + dt kd + dt² kp,
 and no gain is too large for a step. Limits hold inside the same step, see
 `mime.control.falling_torques`. At its speed limit a servo brakes, with as much torque as it has.
-The joint of a spring has its servo on the rotor.
+The joint of a spring has its servo on the rotor. Where drives move several joints, a servo is at
+its drive: q is C q then (`drive_coupling`), and gains and limits are the drive's, after its gear.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from mime.control import drives
 from mime.control.kinematics import KinematicTree, gravity_vector
 from mime.control.servo_lines import ServoLaw
 from mime.core.node import Values
@@ -107,7 +109,10 @@ class Servo(Effect):
     def pull(
         self, tree: KinematicTree, q: Array, rotors: Array, inputs: Values, gravity_base: Any
     ) -> Array:
-        """tau_cmd + g(q) + kp (q_des - θ) + kd q̇_des (N,): the torque at rest, without limits."""
+        """tau_cmd + g(q) + kp (q_des - θ) + kd q̇_des (N,): the torque at rest, without limits.
+
+        All of it is at the drives, where they move several joints.
+        """
         dtype = q.dtype
         kp, kd = jnp.asarray(self.kp, dtype), jnp.asarray(self.kd, dtype)
         angles, velocities, command = (
@@ -118,9 +123,10 @@ class Servo(Effect):
                 "commanded_joint_torques",
             )
         )
-        b = command + kp * (angles - rotors) + kd * velocities
+        b = drives.torques_of(tree, command) + kp * drives.of_joints(tree, angles - rotors)
+        b = b + kd * drives.of_joints(tree, velocities)
         if self.gravity_compensation:
-            b = b + jnp.asarray(gravity_vector(tree, q, gravity_base))
+            b = b + drives.torques_of(tree, jnp.asarray(gravity_vector(tree, q, gravity_base)))
         return b
 
     def law(self, tree: KinematicTree, b: Array, dt: Any, friction: Any) -> ServoLaw:

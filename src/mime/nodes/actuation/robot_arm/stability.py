@@ -43,7 +43,7 @@ class LinearStep(NamedTuple):
     K: np.ndarray
     """(N,) beside the joints."""
     F: np.ndarray
-    """(N,) friction, an elastic joint's on its rotor."""
+    """(N,) friction of the drives, an elastic joint's on its rotor."""
     k: np.ndarray
     v: np.ndarray
     """(E,) of the elastic joints."""
@@ -51,6 +51,8 @@ class LinearStep(NamedTuple):
     implicit: bool
     """Whether friction is taken at the end of the step."""
     midpoint: bool
+    C: np.ndarray
+    """(N, N) of the drives, see `drive_coupling`."""
     own: bool
     """Whether rotors move by their own acceleration, see `RobotArmNode._elastic_step`."""
 
@@ -62,13 +64,13 @@ class LinearStep(NamedTuple):
         spring = self.k * h + self.v
         q, qd, x, xd = np.split(np.eye(2 * (n + e)), np.cumsum([n, n, e]))
         s0 = self.k[:, None] * x + spring[:, None] * xd
-        rubbed = np.where(at.any(1), 0, self.F)
+        rubbed = self.C.T @ (np.where(at.any(1), 0, self.F)[:, None] * self.C)
         rotor_rubbed = self.F @ at
         implicit = dt if self.implicit else 0.0
-        links = self.M + np.diag(implicit * rubbed) + at @ np.diag(spring * h) @ at.T
+        links = self.M + implicit * rubbed + at @ np.diag(spring * h) @ at.T
         rotors = np.diag(self.J + implicit * rotor_rubbed + spring * h)
         across = -at @ np.diag(spring * h)
-        on_links = -self.K[:, None] * q - rubbed[:, None] * qd - at @ s0
+        on_links = -self.K[:, None] * q - rubbed @ qd - at @ s0
         on_rotors = s0 - rotor_rubbed[:, None] * (at.T @ qd - xd)
         H = np.block([[links, across], [across.T, rotors]])
         acceleration = np.linalg.solve(H, np.concatenate([on_links, on_rotors]))
@@ -126,6 +128,7 @@ def spring_warnings(arm: RobotArmParameters) -> Iterator[Warning]:
             elastic,
             arm.integrator == "implicit",
             arm.spring_integrator == "midpoint",
+            np.eye(arm.num_joints) if (C := arm.tree.drive_coupling) is None else np.asarray(C),
             arm.servo is not None or arm.coulomb_friction_n_m is not None,
         )
         for M in mass_matrices(without_rotors(arm.loaded_tree, rigid_joints(arm, float)))

@@ -56,7 +56,8 @@ def combinations(
     for name, unit, value, gradient in _lumped(simulation, coordinates, z):
         half, part = rank.half_width(gradient), gradient[loose]
         grown = np.vstack([taken, part])
-        if half <= WIDEST_LOG and np.linalg.matrix_rank(grown, tol=1e-6) > len(taken):
+        is_known = rank.plain.half_width(gradient) <= WIDEST_LOG
+        if is_known and np.linalg.matrix_rank(grown, tol=1e-6) > len(taken):
             taken = grown
             names = tuple(coordinates[j].name for j in loose if abs(gradient[j]) > 1e-9)
             ends = value * np.exp(-half), value * np.exp(half)

@@ -31,7 +31,7 @@ _RESOLVED = 0.6
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
 _AGAINST = -0.7
 """Below this correlation a log moves the other way than its model."""
-_LOUDER = 1.25
+LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
 
@@ -52,6 +52,54 @@ class Check:
     is_explained: bool
     seen: tuple[str, ...]
     """What the pattern is like, in words."""
+    left: float = 0.0
+    """Root mean square of the residual, in the unit of the field."""
+    spread: float = 0.0
+    """Standard deviation of the signal, in the same."""
+    rows: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """One sensor in all fitted logs: what the model leaves unexplained."""
+
+    field: str
+    over_signal: float
+    """The residual's root mean square over the spread of the signal in each log."""
+    over_noise: float
+    """The same over the sensor's noise; near 1 where the noise is estimated from the residual."""
+    patterned: float
+    """The part of its variance that its own past foretells."""
+    is_explained: bool
+    """True where that is small enough, in every log."""
+    kinds: tuple[str, ...]
+    """What the pattern is like, in words, that of most logs first."""
+
+    @property
+    def percent(self) -> float:
+        """What is left, in percent of the signal."""
+        return 100.0 * self.over_signal
+
+
+def pooled(checks: Sequence[Check]) -> Explained:
+    """The checks of one sensor, log by log, as one."""
+    rows = np.array([check.rows for check in checks], float)
+
+    def mean(values: Sequence[float]) -> float:
+        return float(rows @ np.asarray(values) / rows.sum())
+
+    left, spread = (
+        np.sqrt(mean([getattr(check, name) ** 2 for check in checks])) for name in ("left", "spread")
+    )
+    told = [words for check in checks for words in check.seen]
+    return Explained(
+        checks[0].field,
+        float(left / spread) if spread > 0 else 0.0,
+        float(np.sqrt(mean([check.over_noise**2 for check in checks]))),
+        mean([check.foretold for check in checks]),
+        all(check.is_explained for check in checks),
+        tuple(sorted(dict.fromkeys(told), key=lambda words: -told.count(words))),
+    )
 
 
 def checks(
@@ -84,7 +132,7 @@ def _check(
     size, spread = float(np.sqrt(np.mean(r**2))), float(np.std(sensor.measured))
     probability, foretold = whiteness(r)
     has_pattern = probability < _SURE and foretold > _FORETOLD
-    allowed = _LOUDER + 3.0 / np.sqrt(2.0 * len(r))
+    allowed = LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
     is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
     is_explained = is_small or not (has_pattern or is_loud)
@@ -99,6 +147,9 @@ def _check(
         foretold,
         is_explained,
         () if is_explained else tuple(seen),
+        size,
+        spread,
+        len(r),
     )
 
 
@@ -118,15 +169,22 @@ def whiteness(r: np.ndarray) -> tuple[float, float]:
     from scipy.linalg import solve_toeplitz
     from scipy.stats import chi2
 
-    n, r = len(r), r - np.mean(r)
-    lags = min(_LAGS, n // 5)
-    power = r @ r
-    if lags < 1 or power == 0:
+    n, rho = len(r), correlations(r)
+    lags = len(rho)
+    if not lags:
         return 1.0, 0.0
-    rho = np.array([r[k:] @ r[: n - k] for k in range(lags + 1)]) / power
-    Q = n * (n + 2) * np.sum(rho[1:] ** 2 / (n - np.arange(1, lags + 1)))
-    foretold = float(rho[1:] @ solve_toeplitz(rho[:-1], rho[1:]))
+    Q = n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1)))
+    foretold = float(rho @ solve_toeplitz(np.concatenate([[1.0], rho[:-1]]), rho))
     return float(chi2.sf(Q, lags)), max(foretold - lags / n, 0.0)
+
+
+def correlations(r: np.ndarray) -> np.ndarray:
+    """rho_1, rho_2, ...: up to twenty lags, or a fifth of the rows; none of a constant."""
+    n, r = len(r), r - np.mean(r)
+    lags, power = min(_LAGS, n // 5), r @ r
+    if power == 0:
+        return np.zeros(0)
+    return np.array([r[k:] @ r[: n - k] for k in range(1, lags + 1)]) / power
 
 
 def _seen(

@@ -25,10 +25,11 @@ from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
-from mime.fitting.result import Fit, Trace
+from mime.fitting.result import Fit, FitError, Trace
 from mime.fitting.search import ROUNDS, Solved, solve
 from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, whitened
 from mime.fitting.unknown import Coordinate, Unknown
+from mime.fitting.widening import Residual, widened
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
@@ -44,6 +45,7 @@ def fit(
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     loss: str = "linear",
+    strict: bool = False,
     progress: Progress = True,
 ) -> Fit:
     """Unknowns of a graph from logs: values with 95 % intervals, or why there are none.
@@ -59,6 +61,7 @@ def fit(
                      arm, from the angles of all joints and the torques that moved them
     starts, seed     how many starts are tried at once, and what draws all but the first
     loss             "linear": squares. "soft_l1" or "huber": outliers count less, and are told
+    strict           raise a `FitError` where the model does not explain the logs
     progress         as in `Simulation.run`
 
     Each sensor's delay and noise are unknown, too, unless its `Channel` says otherwise.
@@ -67,6 +70,7 @@ def fit(
     count = whole("starts", starts, 1, most=10_000)
     random = np.random.default_rng(whole("seed", seed))
     check_progress(progress)
+    instance("strict", strict, bool, np.bool_)
     if loss not in NAMES:
         raise wrong("loss", f"one of {quoted(NAMES)}", loss)
     chosen_loss = Loss(loss)
@@ -83,18 +87,26 @@ def fit(
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":
-            return fit_torques(simulation, double, chosen, columns, unknowns, progress)
+            found = fit_torques(simulation, double, chosen, columns, unknowns, progress)
+            return _judged(found, strict)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
             for log in (*fitted, *(log for log in chosen if log.held_out))
         ]
         experiments, held = read[: len(fitted)], read[len(fitted) :]
         _refuse_same_names([*experiments, *held])
-        found = coordinates(double, unknowns, experiments)
-        model = Model(double, tuple(experiments), found, first_fineness(double, experiments))
+        looked_for = coordinates(double, unknowns, experiments)
+        model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
         _refuse_other_units(model, chosen_loss)
         solved = solve(model, chosen_loss, count, random, progress)
-        return _result(simulation, solved, held, unknowns)
+        return _judged(_result(simulation, solved, held, unknowns), strict)
+
+
+def _judged(found: Fit, strict: bool) -> Fit:
+    """Raise a `FitError` for a strict fit that leaves something unexplained."""
+    if strict and not found.is_explained:
+        raise FitError(f"the model does not explain the logs, and the fit is strict.\n{found}")
+    return found
 
 
 def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unknowns: Any) -> Fit:
@@ -116,17 +128,23 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
 
     looked_for = rank_by(model.coordinates, jacobian)
     jacobian = jacobian @ turn
-    rank = rank_by(shown.coordinates, jacobian)
+    rank = widened(
+        rank_by(shown.coordinates, jacobian),
+        _left(model, over[:rows], loss),
+        jacobian[:rows],
+        jacobian[rows:][prior.is_real],
+    )
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for found in together for name in found.unknowns}
     first, second = loss.information(over[:rows])
     minimum = Minimum(model, z, noise, prior, loss, looked_for, quantile * np.sqrt(second / first))
     known = [j for j, kind in enumerate(rank.kinds()) if kind == "known"]
     in_body = [j for j in known if shown.coordinates[j].kind == "body"]
-    found, more = intervals(minimum, [j for j in known if j not in in_body])
+    ratios = rank.ratios
+    found, more = intervals(minimum, [j for j in known if j not in in_body], ratios)
     found |= {j: linear_interval(rank, shown.z, j) for j in in_body}
     kinds = [
-        _kind(kind, rank, j, found.get(j), c.name in in_one)
+        _kind(kind, rank.widest[j] * ratios[j], found.get(j), c.name in in_one)
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     estimates = tuple(
@@ -161,9 +179,9 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
         step_error=solved.step_error,
         kept=kept(model.simulation, model.coordinates, z),
-        advice=advice(model, z, noise, jacobian[real], rank, turn),
-        longer=longer(model, rank),
-        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
+        advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
+        longer=longer(model, rank.plain),
+        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank.plain, turn),
         loss=loss.name,
         outliers=outliers_by_row(model, residuals, noise),
         sampled=sampled_nodes(model.simulation),
@@ -189,11 +207,27 @@ def _informed(model: Model, over: np.ndarray, loss: Loss) -> np.ndarray:
     return worth
 
 
-def _kind(kind: Kind, rank: Rank, j: int, interval: Interval | None, in_one: bool) -> Kind:
+def _left(model: Model, over: np.ndarray, loss: Loss) -> list[Residual]:
+    """What is left of every sensor in every log; outliers as far as the loss counts them."""
+    found, first, said = [], 0, given_noise(model)
+    for field in model.fields:
+        parts, start = [], first
+        for number, e in enumerate(model.experiments):
+            for s in (s for s in e.sensors if s.field == field):
+                last = first + len(s.measured)
+                parts.append((number, s.positions * e.period_s, loss.psi(over[first:last])))
+                first = last
+        _, square = loss.information(over[start:first])
+        size = np.sqrt(square) if square > 0 else 1.0
+        found += [Residual(i, field, t, values / size, field in said) for i, t, values in parts]
+    return found
+
+
+def _kind(kind: Kind, widest: float, interval: Interval | None, in_one: bool) -> Kind:
     """As the rank says; but what its profile leaves too wide is not known."""
     if interval is not None:
         centre = 0.5 * (interval.low + interval.high)
-        is_wide = interval.is_profile and interval.high - centre > rank.widest[j]
+        is_wide = interval.is_profile and interval.high - centre > widest
         return "unknown" if is_wide or not np.isfinite(centre) else "known"
     return "unknown" if kind == "combination" and not in_one else kind
 

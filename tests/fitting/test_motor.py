@@ -195,7 +195,7 @@ def test_a_model_without_the_friction_of_the_log_has_values_wider_intervals_and_
     with pytest.warns(mime.FitWarning, match="The model leaves .* unexplained"):
         motor = fit.simulation.nodes["motor"]
     assert float(motor.r_ohm) == pytest.approx(fit["motor.r_ohm"].value, rel=1e-6)
-    with pytest.raises(mime.FitError, match="the fit is strict.\nThe model leaves"):
+    with pytest.raises(mime.FitError, match=r"the fit is strict\.\nThe model leaves"):
         mime.fit(simulation, log, COLUMNS, UNKNOWNS, starts=1, strict=True, progress=False)
 
 

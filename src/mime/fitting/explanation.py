@@ -89,7 +89,8 @@ def pooled(checks: Sequence[Check]) -> Explained:
         return float(rows @ np.asarray(values) / rows.sum())
 
     left, spread = (
-        np.sqrt(mean([getattr(check, name) ** 2 for check in checks])) for name in ("left", "spread")
+        np.sqrt(mean([getattr(check, name) ** 2 for check in checks]))
+        for name in ("left", "spread")
     )
     told = [words for check in checks for words in check.seen]
     return Explained(

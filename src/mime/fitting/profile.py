@@ -113,17 +113,17 @@ def intervals(
             how = "windows" if ratios[j] > 1.001 else "linear"
             found[j] = Interval(float(low), float(high), how, off)
             continue
-        ends = []
+        ends: list[float] = []
         for side in (-1.0, 1.0):
             end, more = _end(minimum, j, side, valley, least, ratios[j])
-            ends.append(end)
             count += more
             if end is None:
                 break
-        if None in ends:
-            found[j] = Interval(float(low), float(high), "rough", off)
+            ends.append(end)
+        if len(ends) == 2:
+            found[j] = Interval(ends[0], ends[1], "profile", off)
         else:
-            found[j] = Interval(float(ends[0]), float(ends[1]), "profile", off)
+            found[j] = Interval(float(low), float(high), "rough", off)
     return found, count
 
 

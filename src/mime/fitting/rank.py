@@ -38,6 +38,8 @@ class Widening:
     quantile: float
     """t of one degree less than there are windows."""
     windows: int
+    stationary: np.ndarray | None = None
+    """S, the covariance of y if every residual is a stationary process."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,8 +134,10 @@ class Rank:
         half = self.quantile * float(np.linalg.norm(a))
         if self.widening is None:
             return half
-        spread = float(np.sqrt(max(a @ self.widening.covariance @ a, 0.0)))
-        return max(half, self.widening.quantile * spread)
+        half = max(half, self.widening.quantile * _size(a, self.widening.covariance))
+        if self.widening.stationary is None:
+            return half
+        return max(half, self.quantile * _size(a, self.widening.stationary))
 
     @property
     def half_widths(self) -> np.ndarray:
@@ -169,6 +173,11 @@ class Rank:
         pairs = [(i, j) for i in known for j in known if i < j]
         found = [(i, j, float(covariance[i, j] / (spread[i] * spread[j]))) for i, j in pairs]
         return [(i, j, correlation) for i, j, correlation in found if abs(correlation) > TRADE_OFF]
+
+
+def _size(a: np.ndarray, covariance: np.ndarray) -> float:
+    """sqrt(aᵀ C a)"""
+    return float(np.sqrt(max(a @ covariance @ a, 0.0)))
 
 
 def rank_of(

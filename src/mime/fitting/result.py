@@ -28,7 +28,7 @@ class FitError(Travels, ValueError):
 
 
 class FitWarning(UserWarning):
-    """A fit is used whose model leaves a part of its logs unexplained; `fit.explained` says what."""
+    """The model of a fit leaves a part of its logs unexplained; `fit.explained` says what."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Fit(Mapping[str, Estimate]):
 
     @property
     def explained(self) -> dict[str, Explained]:
-        """Of each sensor, what the model leaves unexplained in the fitted logs, and of what kind."""
+        """By sensor, what the model leaves unexplained in the fitted logs, and of what kind."""
         fields = dict.fromkeys(check.field for check in self.checks)
         return {f: pooled([c for c in self.checks if c.field == f]) for f in fields}
 

@@ -1,9 +1,14 @@
-"""Intervals that hold where residuals are not white: the wider of the plain and the jackknife's.
+"""Intervals that hold where residuals are not white: the widest of three.
 
-    half(g) = max(q |a|, t sqrt(aᵀ C a)),   a = (D V / s)ᵀ g       of a function with gradient g
+    half(g) = max(q |a|, q sqrt(aᵀ S a), t sqrt(aᵀ C a))     of a function with gradient g
+    a = (D V / s)ᵀ g,   z = D V y / s
+    S = sum Y_sᵀ Sigma_s Y_s                                 Y_s = J_s D V / s
 
-C is the jackknife's covariance of y, z = D V y / s, over windows that hold all sensors of a log
-(`jackknife.py`), t is Student's of one degree less than there are windows.
+The first is that of white noise. S is the covariance of y if each residual s is a stationary
+process of tenth order; it holds where one window alone tells something. C is the jackknife's over
+windows that hold all sensors of a log (`jackknife.py`); it holds where residuals differ from motion
+to motion, or are correlated between sensors. t is Student's of one degree less than there are
+windows.
 
 Twelve windows, so that they differ as motions do; each holds four correlation times. If the
 residuals are white, equally loud everywhere and uncorrelated between sensors, the plain interval
@@ -23,6 +28,7 @@ _WINDOWS, _LEAST, _MOST = 12, 6, 24
 """How many windows: as many, at least, and with a window a log at most."""
 _TIMES = 4.0
 """Correlation times that a window holds."""
+_ORDER = 10
 _SURE = 0.01
 """Probability of white noise below which it is doubted."""
 
@@ -121,10 +127,7 @@ def windows(residuals: Sequence[Residual]) -> list[np.ndarray]:
 
 
 def widened_by(
-    rank: Rank,
-    information: Sequence[np.ndarray],
-    slopes: Sequence[np.ndarray],
-    prior: np.ndarray,
+    rank: Rank, information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
 ) -> Rank:
     """The rank with intervals by windows: F_i = J_iᵀ J_i and J_iᵀ r_i of each, at the minimum.
 
@@ -151,9 +154,39 @@ def widened(
     B = rank.basis
     Y, P = jacobian @ B, prior @ B
     each = [own == i for i in np.unique(own)]
-    return _with_windows(
+    wide = _with_windows(
         rank, [Y[at].T @ Y[at] for at in each], [Y[at].T @ r[at] for at in each], P.T @ P
     )
+    if wide.widening is None:
+        return rank
+    widening = dataclasses.replace(wide.widening, stationary=_stationary(residuals, Y) + P.T @ P)
+    return dataclasses.replace(wide, widening=widening)
+
+
+def _stationary(residuals: Sequence[Residual], Y: np.ndarray) -> np.ndarray:
+    """S: sum Y_sᵀ Sigma_s Y_s with the autoregression of each residual (Yule and Walker).
+
+    e_k = sum a_i e_{k-i} + w_k is e = A⁻¹ w: Yᵀ Sigma Y is |A⁻ᵀ Y|² times the variance of w, and
+    A⁻ᵀ is the same filter backwards in time.
+    """
+    from scipy.linalg import solve_toeplitz
+    from scipy.signal import lfilter
+
+    S, first = np.zeros(2 * (Y.shape[1],)), 0
+    for residual in residuals:
+        r = residual.values - np.mean(residual.values)
+        n, own = len(r), Y[first : first + len(r)]
+        first += n
+        order = min(_ORDER, n // 20)
+        variance = np.array([r[k:] @ r[: n - k] for k in range(order + 1)]) / n
+        if order < 1 or not variance[0] > 0:
+            S += float(np.mean(residual.values**2)) * own.T @ own
+            continue
+        a = solve_toeplitz(variance[:-1], variance[1:])
+        backwards = np.concatenate([own[::-1], np.zeros_like(own)])  # until it has died away
+        filtered = lfilter([1.0], np.concatenate([[1.0], -a]), backwards, axis=0)
+        S += float(variance[0] - a @ variance[1:]) * filtered.T @ filtered
+    return S
 
 
 def _with_windows(

@@ -132,7 +132,7 @@ def _percent(part: float) -> str:
 
 
 def headline(fit: "Fit") -> str:
-    """What the model leaves unexplained, the worst sensors first; of held-out logs if only there."""
+    """What the model leaves unexplained, the worst sensors first; else of the held-out logs."""
     open_ = [e for e in fit.explained.values() if not e.is_explained]
     where = ""
     if not open_:

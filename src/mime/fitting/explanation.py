@@ -22,6 +22,11 @@ _FORETOLD = 0.1
 """The part of a residual's variance that may have a pattern."""
 _SMALLEST = 1e-4
 """A residual smaller than this part of the signal's spread needs no explanation."""
+_LATE, _LATEST = 0.1, 10.0
+"""The part of a residual that a shift in time must take away, and the rows beyond which none is
+named: a signal is a straight line no longer."""
+_OWN = 0.05
+"""A line is no resonance of its own where the model's reading has this part of its power there."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
@@ -197,14 +202,10 @@ def _seen(
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
-    if may_be_late:
-        slope = np.gradient(reading, sensor.positions)
-        part = (r @ slope) ** 2 / max((r @ r) * (slope @ slope), 1e-300)
-        if part > 0.1:
-            rows = r @ slope / (slope @ slope)
-            words.append(
-                f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown"
-            )
+    if may_be_late and (limit := sensor.place.channel.delay):
+        words.append(f"its delay is at the limit of {limit} row{'s' * (limit > 1)}")
+    elif may_be_late and (rows := _late_rows(sensor, reading)):
+        words.append(f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown")
     speed = _speed(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
@@ -217,7 +218,7 @@ def _seen(
                 )
     frequency, part = line(r, experiment.period_s)
     resonant = resonance(r, _inputs(experiment, sensor), experiment.period_s)
-    if resonant is not None and part > _RINGING:
+    if resonant is not None and part > _RINGING and not _has(reading, resonant[0], experiment):
         words.append(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
@@ -225,6 +226,26 @@ def _seen(
     else:
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:
+    """By how many rows a shift of the reading takes most away of the residual; 0 if it does not."""
+    r = reading - sensor.measured
+    slope = np.gradient(reading, sensor.positions)
+    steep = float(slope @ slope)
+    rows = float(r @ slope) / steep if steep > 0 else 0.0
+    if not 0 < abs(rows) <= _LATEST:
+        return 0.0
+    then = np.interp(sensor.positions - rows, sensor.positions, reading) - sensor.measured
+    return rows if then @ then < (1.0 - _LATE) * (r @ r) else 0.0
+
+
+def _has(reading: np.ndarray, frequency: float, experiment: Experiment) -> bool:
+    """The model moves at that frequency itself, by its spectrum or by its own poles."""
+    power = np.abs(np.fft.rfft((reading - np.mean(reading)) * np.hanning(len(reading)))) ** 2
+    lines = np.fft.rfftfreq(len(reading), experiment.period_s)
+    near = (lines > frequency / _NEAR) & (lines < frequency * _NEAR)
+    return bool(power[near].sum() > _OWN * power[1:].sum())
 
 
 def turned(sensor: Sensor, reading: np.ndarray) -> str:

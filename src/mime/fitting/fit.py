@@ -1,7 +1,7 @@
 """`mime.fit`: unknown parameters of a graph from logs of it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import jax
@@ -14,12 +14,14 @@ from mime.fitting.advice import advice, longer, other_input
 from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
+from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import Log, as_log
 from mime.fitting.loss import NAMES, Loss
+from mime.fitting.missing import MUCH, Named, missing
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
@@ -32,6 +34,9 @@ from mime.fitting.unknown import Coordinate, Unknown
 from mime.fitting.widening import Residual, widened
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
+
+_ALIKE, _PIECES = 0.7, 50
+"""The correlation of a log in another unit with the model, by medians over so many pieces."""
 
 
 def fit(
@@ -116,6 +121,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     residuals, _ = model.programs.linearised(z, model.data)
     over, jacobian = whitened(model, z, noise, prior)
     rows = len(jacobian) - len(z)
+    slopes = jacobian[:rows].copy()
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
     real = np.concatenate([np.ones(rows, bool), prior.is_real])
     low, high = prior.low, prior.high
@@ -135,7 +141,8 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         jacobian[rows:][prior.is_real],
     )
     together = all_combinations(model.simulation, shown, rank)
-    in_one = {name for found in together for name in found.unknowns}
+    more_together, of_names = untold(shown.coordinates, rank, together)
+    in_one = {name for found in together for name in found.unknowns} | set(of_names)
     first, second = loss.information(over[:rows])
     minimum = Minimum(model, z, noise, prior, loss, looked_for, quantile * np.sqrt(second / first))
     known = [j for j, kind in enumerate(rank.kinds()) if kind == "known"]
@@ -169,7 +176,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
-        checks=_with_signs(model, checks(model, bounded, noise, sure, with_delay)),
+        checks=_with_missing(
+            _with_signs(model, checks(model, bounded, noise, sure, with_delay)),
+            lambda: missing(model, z, loss.psi(over[:rows]), slopes[:, ~at_bound], noise),
+        ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
         rows=rows,
@@ -190,7 +200,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         traces=(*traces_of(model, residuals, False), *held_traces),
         model=simulation,
-        notes=changed_starts(model.simulation, model.coordinates),
+        notes=(
+            *changed_starts(model.simulation, model.coordinates),
+            *_more_together(more_together, of_names),
+        ),
     )
 
 
@@ -205,6 +218,15 @@ def _informed(model: Model, over: np.ndarray, loss: Loss) -> np.ndarray:
         worth[first : first + count] = slope / np.sqrt(square) if square > 0 else 1.0
         first += count
     return worth
+
+
+def _more_together(count: int, names: Sequence[str]) -> tuple[str, ...]:
+    """What is known and has no simple name."""
+    if not count:
+        return ()
+    more = f"{count} more combination{'s' * (count > 1)}"
+    are = "are" if count > 1 else "is"
+    return (f"{more} of {', '.join(names)} {are} known, and {are} no product of three",)
 
 
 def _left(model: Model, over: np.ndarray, loss: Loss) -> list[Residual]:
@@ -287,17 +309,52 @@ def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
+def _with_missing(found: Sequence[Check], look: Callable[[], list[Named]]) -> tuple[Check, ...]:
+    """Sensors that are not explained, with the torque that would explain most of what is left."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    torques = look()
+    return tuple(
+        check
+        if check.is_explained
+        else dataclasses.replace(
+            check,
+            seen=(
+                *(t.words(check.field) for t in torques if t.by_sensor[check.field] > MUCH),
+                *check.seen,
+            ),
+        )
+        for check in found
+    )
+
+
 def _refuse_other_units(model: Model, loss: Loss) -> None:
-    """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
+    """Refuse a log of the shape of the model at its start values, and far from its size.
+
+    Where it has another shape, the start values are far off, or the free run leaves the log.
+    """
     start = prior_of(model).centre
     gained = {c.key[0] for c in model.coordinates if c.kind == "gain"}
     residuals, _ = model.programs.linearised(start, model.data)
     for e, rest in zip(model.experiments, model.split(residuals), strict=True):
         for sensor, left in zip(e.sensors, rest, strict=True):
+            if sensor.field in gained:
+                continue
+            logged, made = _slow(sensor.measured), _slow(sensor.measured + left)
+            a, b = logged - np.mean(logged), made - np.mean(made)
+            alike = abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b))
             size = _size(sensor.measured + left, loss)
             ratio = _size(sensor.measured, loss) / size if size > 0 else 1.0
-            if sensor.field not in gained:
-                refuse_other_unit(e, sensor, ratio)
+            slow = float(np.sqrt((a @ a) / (b @ b))) if b @ b > 0 else 1.0
+            if alike and (ratio > 1) == (slow > 1):
+                nearest = min(ratio, slow, key=lambda x: abs(np.log(x)) if x > 0 else np.inf)
+                refuse_other_unit(e, sensor, nearest)
+
+
+def _slow(values: np.ndarray) -> np.ndarray:
+    """Medians over a fiftieth of the log: what is left of a signal without noise and spikes."""
+    rows = max(1, len(values) // _PIECES)
+    return np.array([np.median(part) for part in np.array_split(values, -(-len(values) // rows))])
 
 
 def _size(values: np.ndarray, loss: Loss) -> float:

@@ -40,6 +40,7 @@ from mime.fitting.motion_design import MotionDesign as MotionDesign
 from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit
 from mime.fitting.result import FitError as FitError
+from mime.fitting.result import FitWarning as FitWarning
 from mime.fitting.unknown import Unknown as Unknown
 from mime.maze.formats.files import read_maze as read_maze
 from mime.maze.generator import random_maze as random_maze

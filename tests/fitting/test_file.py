@@ -88,11 +88,16 @@ def test_a_fit_is_told_saved_and_reported(cli, tmp_path):
     assert "<h1>The motor of rig 3</h1>" in page
 
 
-def test_a_log_that_is_not_explained_fails_with_what_is_left(cli):
-    code, out, err = cli(log=sticking_motor_log(rows=301))
-    assert code == 1
-    assert out == ""
-    assert "does not explain the log" in err
+def test_a_log_that_is_not_explained_is_told_and_a_strict_fit_fails(cli, tmp_path):
+    log = sticking_motor_log(rows=301)
+    code, out, _ = cli(log=log)
+    assert code == 0
+    assert "The model leaves " in out.splitlines()[1]
+    code, out, err = cli(FIT.replace("starts = 1", "starts = 1\nstrict = true"), log=log)
+    assert (code, out) == (1, "")
+    assert "The model leaves " in err
+    saved = mime.Fit.load(tmp_path / "mime_output" / "fit" / "fit.json")
+    assert not saved.is_explained
 
 
 @pytest.mark.parametrize(

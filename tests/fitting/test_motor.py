@@ -178,17 +178,25 @@ def test_three_of_five_with_a_late_clock_and_two_known_beforehand(simulation):
     assert abs(delay.value - 1e-3) < 0.75 * (delay.high - delay.low) < 4e-4
 
 
-def test_a_model_without_the_friction_of_the_log_is_refused_with_the_reason(simulation):
-    fit = mime.fit(simulation, sticking_motor_log(), COLUMNS, UNKNOWNS, starts=1, progress=False)
+def test_a_model_without_the_friction_of_the_log_has_values_wider_intervals_and_the_reason(
+    simulation,
+):
+    log = sticking_motor_log()
+    fit = mime.fit(simulation, log, COLUMNS, UNKNOWNS, starts=1, progress=False)
     assert not fit.is_explained
     told = str(fit)
-    assert told.startswith("The model does not explain the log: no value is told.")
-    assert "Ω" not in told
+    assert told.startswith("The model leaves ")
+    assert "unexplained; intervals are widened" in told.splitlines()[0]
     assert "low speed" in told
-    with pytest.raises(mime.FitError, match="does not explain"):
-        _ = fit.simulation
-    with pytest.raises(mime.FitError, match="does not explain"):
-        _ = fit.parameters
+    assert fit["motor.r_ohm"].interval == "windows"
+    assert fit["motor.r_ohm"].low < TRUE["R"] < fit["motor.r_ohm"].high
+    part = fit.explained["motor.rotor_angular_velocity"]
+    assert (part.is_explained, part.percent > 1.0, part.patterned > 0.5) == (False, True, True)
+    with pytest.warns(mime.FitWarning, match="The model leaves .* unexplained"):
+        motor = fit.simulation.nodes["motor"]
+    assert float(motor.r_ohm) == pytest.approx(fit["motor.r_ohm"].value, rel=1e-6)
+    with pytest.raises(mime.FitError, match=r"the fit is strict\.\nThe model leaves"):
+        mime.fit(simulation, log, COLUMNS, UNKNOWNS, starts=1, strict=True, progress=False)
 
 
 def test_with_dry_friction_in_the_model_the_same_log_tells_how_much():

@@ -112,7 +112,7 @@ def test_a_saved_fit_is_the_same(fit, tmp_path):
         mime.Fit.load(tmp_path / "fit.json")
 
 
-def test_the_page_and_the_picture_show_every_sensor_and_no_value_of_what_is_not_explained(fit):
+def test_the_page_and_the_picture_show_every_sensor_and_what_is_not_explained(fit):
     assert len(fit.plot().axes) == 2 * len(fit.traces) == 12
     short = dataclasses.replace(fit, traces=fit.traces[:1])  # pictures take their time
     page = short.report()
@@ -120,9 +120,18 @@ def test_the_page_and_the_picture_show_every_sensor_and_no_value_of_what_is_not_
     assert "motor.l_henry" in page
     assert "data:image/png;base64," in page
     bad = dataclasses.replace(fit.checks[0], is_explained=False, seen=("a line at 11.8 Hz",))
-    refused = dataclasses.replace(short, checks=(bad, *fit.checks[1:])).report()
-    assert "11.8 Hz" in refused
-    assert "Ω" not in refused
+    unexplained = dataclasses.replace(short, checks=(bad, *fit.checks[1:]))
+    page = unexplained.report()
+    assert "11.8 Hz" in page
+    assert "Ω" in page  # and its values
+    part = unexplained.explained["motor.rotor_angular_velocity"]
+    assert not part.is_explained
+    assert part.kinds == ("a line at 11.8 Hz",)
+    assert str(unexplained).startswith(f"The model leaves {part.percent:.2g} % of motor.rotor_ang")
+    with pytest.warns(mime.FitWarning, match="of motor.rotor_angular_velocity unexplained"):
+        assert unexplained.parameters["motor.r_ohm"] == fit["motor.r_ohm"].value
+    with pytest.warns(mime.FitWarning, match="unexplained"):
+        assert float(unexplained.simulation.nodes["motor"].r_ohm) == pytest.approx(1.3, rel=0.01)
 
 
 def test_an_unknown_that_it_has_not_is_answered_with_the_nearest(fit):

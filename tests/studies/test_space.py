@@ -44,12 +44,14 @@ def test_whole_numbers_and_choices_are_equally_likely():
     assert words.tolist() == ["a", "a", "b", "b"]
 
 
-def test_a_fits_covariance_is_that_of_its_draws():
-    covariance = np.array([[4.0, 1.2], [1.2, 1.0]])
-    fit = Correlated(("a", "b"), np.array([10.0, 20.0]), covariance)
-    drawn = members({}, Drawing(4096, "sobol", 1), correlated=fit)
-    values = np.stack([drawn["a"], drawn["b"]])
-    np.testing.assert_allclose(values.mean(1), [10.0, 20.0], atol=0.01)  # even points: 1/n
+def test_a_fits_covariance_is_that_of_its_draws_positive_ones_in_logarithms():
+    covariance, mean = np.array([[4.0, 1.2], [1.2, 1.0]]), np.array([4.0, -20.0])
+    drawn = members(
+        {}, Drawing(4096, "sobol", 1), correlated=Correlated(("a", "b"), mean, covariance)
+    )
+    assert drawn["a"].min() > 0  # half of the mean is its deviation: a normal one has 2 % below 0
+    values = np.stack([mean[0] * np.log(drawn["a"] / mean[0]), drawn["b"] - mean[1]])
+    np.testing.assert_allclose(values.mean(1), [0.0, 0.0], atol=0.01)  # even points: 1/n
     np.testing.assert_allclose(np.cov(values), covariance, rtol=0.02)
 
 

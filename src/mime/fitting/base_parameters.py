@@ -68,7 +68,7 @@ def base_parameters(
         gradient = np.zeros(len(z))
         gradient[of] = row / lead
         half = rank.half_width(gradient)
-        if len(used) < 2 or not half <= np.linalg.norm(gradient):
+        if len(used) < 2 or not rank.plain.half_width(gradient) <= np.linalg.norm(gradient):
             continue
         parts = [(float(factors[i]), coordinates[of[i]]) for i in used]
         value = float(factors @ values)

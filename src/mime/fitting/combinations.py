@@ -1,10 +1,12 @@
 """What a log does tell of unknowns that it does not tell one by one.
 
 First the constants that nodes say decide their motion, such as kt/(J L) of a motor: exact wherever
-they hold. Then products of powers, from the open directions at the solution: true near it only.
+they hold. Then products and quotients of two or three, with exponents up to 2: true near the
+solution only. What is known besides has no simple name, and is told by its number (`untold`).
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import jax
@@ -15,6 +17,11 @@ from mime.fitting.parameters import assembled
 from mime.fitting.rank import WIDEST_LOG, Rank
 from mime.fitting.unknown import Coordinate
 from mime.running.simulation import Simulation
+
+_HIGHEST = 2
+"""The largest exponent in a product."""
+_MANY = 12
+"""With more parameters than this, products of two only are looked for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,21 +63,38 @@ def combinations(
     for name, unit, value, gradient in _lumped(simulation, coordinates, z):
         half, part = rank.half_width(gradient), gradient[loose]
         grown = np.vstack([taken, part])
-        if half <= WIDEST_LOG and np.linalg.matrix_rank(grown, tol=1e-6) > len(taken):
+        is_known = rank.plain.half_width(gradient) <= WIDEST_LOG
+        if is_known and np.linalg.matrix_rank(grown, tol=1e-6) > len(taken):
             taken = grown
             names = tuple(coordinates[j].name for j in loose if abs(gradient[j]) > 1e-9)
             ends = value * np.exp(-half), value * np.exp(half)
             found.append(Combination(name, unit, value, *ends, names, False))
     powers = [j for j in loose if coordinates[j].is_log and j not in summed]
-    for exponents in _products(rank, powers):
-        full = np.zeros(len(z))
-        full[powers] = exponents
+    for full in _products(rank, powers, len(z)):
         grown = np.vstack([taken, full[loose]])
-        half = rank.half_width(full)
-        if half <= WIDEST_LOG and np.linalg.matrix_rank(grown, tol=1e-3) > len(taken):
+        if np.linalg.matrix_rank(grown, tol=1e-3) > len(taken):
             taken = grown
-            found.append(_product(coordinates, z, full, half))
+            found.append(_product(coordinates, z, full, rank.half_width(full)))
     return found
+
+
+def untold(
+    coordinates: Sequence[Coordinate], rank: Rank, found: Sequence[Combination]
+) -> tuple[int, tuple[str, ...]]:
+    """How many more combinations of which parameters are known than are named."""
+    elsewhere = {c.name for c in coordinates if c.kind != "parameter"}
+    summed = {name for c in found if elsewhere & set(c.unknowns) for name in c.unknowns}
+    loose = [
+        j
+        for j, kind in enumerate(rank.kinds())
+        if kind == "combination"
+        and coordinates[j].kind == "parameter"
+        and coordinates[j].name not in summed
+    ]
+    names = tuple(coordinates[j].name for j in loose)
+    known = rank.count_of([j in loose for j in range(len(coordinates))])
+    named = len([c for c in found if set(c.unknowns) <= set(names)])
+    return (known - named, names) if known > named else (0, ())
 
 
 def _lumped(
@@ -96,14 +120,28 @@ def _lumped(
     ]
 
 
-def _products(rank: Rank, members: list[int]) -> np.ndarray:
-    """Exponents of products that no open direction changes, in reduced form: few in each."""
-    if not members:
-        return np.zeros((0, 0))
-    across = (rank.widest[:, None] * rank.directions)[members][:, rank.is_open]
-    _, s, Vt = np.linalg.svd(across.T, full_matrices=True)
-    count = int(np.count_nonzero(s > 1e-5))
-    return reduced(Vt[count:])
+def _products(rank: Rank, members: list[int], count: int) -> list[np.ndarray]:
+    """Exponents of products of two or three that are known, the simplest first."""
+    powers = range(-_HIGHEST, _HIGHEST + 1)
+    shapes = {
+        size: [
+            shape
+            for shape in itertools.product(powers, repeat=size)
+            if shape[0] > 0 and 0 not in shape and np.gcd.reduce(shape) == 1
+        ]
+        for size in (2, 3)
+    }
+    plain, found = rank.plain, []
+    for size in (2, 3) if len(members) <= _MANY else (2,):
+        for chosen in itertools.combinations(members, size):
+            for shape in shapes[size]:
+                full = np.zeros(count)
+                full[list(chosen)] = shape
+                half = plain.half_width(full)
+                if half <= WIDEST_LOG:
+                    found.append((size, sum(map(abs, shape)), half, full))
+    found.sort(key=lambda entry: entry[:3])
+    return [entry[3] for entry in found]
 
 
 def reduced(rows: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ def estimate_of(c: Coordinate, z: float, found: Interval | None, kind: Kind) -> 
     if kind != "known" or found is None:
         return Estimate(c.name, c.unit, c.kind, kind, told, None, None, c.start, c.prior)
     low, high = float(c.value(found.low)), float(c.value(found.high))
-    how = "profile" if found.is_profile else "linear"
     return Estimate(
-        c.name, c.unit, c.kind, kind, told, low, high, c.start, c.prior, how, found.nonlinearity
-    )
+        c.name, c.unit, c.kind, kind, told, low, high, c.start, c.prior, found.how,
+        found.nonlinearity,
+    )  # fmt: skip
 
 
 def outliers_by_row(

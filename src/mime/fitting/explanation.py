@@ -22,6 +22,11 @@ _FORETOLD = 0.1
 """The part of a residual's variance that may have a pattern."""
 _SMALLEST = 1e-4
 """A residual smaller than this part of the signal's spread needs no explanation."""
+_LATE, _LATEST = 0.1, 10.0
+"""The part of a residual that a shift in time must take away, and the rows beyond which none is
+named: a signal is a straight line no longer."""
+_OWN = 0.05
+"""A line is no resonance of its own where the model's reading has this part of its power there."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
@@ -31,7 +36,7 @@ _RESOLVED = 0.6
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
 _AGAINST = -0.7
 """Below this correlation a log moves the other way than its model."""
-_LOUDER = 1.25
+LOUDER = 1.25
 """How much louder than the noise a residual may be, where the noise is known from elsewhere."""
 
 
@@ -52,6 +57,55 @@ class Check:
     is_explained: bool
     seen: tuple[str, ...]
     """What the pattern is like, in words."""
+    left: float = 0.0
+    """Root mean square of the residual, in the unit of the field."""
+    spread: float = 0.0
+    """Standard deviation of the signal, in the same."""
+    rows: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """One sensor in all fitted logs: what the model leaves unexplained."""
+
+    field: str
+    over_signal: float
+    """The residual's root mean square over the spread of the signal in each log."""
+    over_noise: float
+    """The same over the sensor's noise; near 1 where the noise is estimated from the residual."""
+    patterned: float
+    """The part of its variance that its own past foretells."""
+    is_explained: bool
+    """True where that is small enough, in every log."""
+    kinds: tuple[str, ...]
+    """What the pattern is like, in words, that of most logs first."""
+
+    @property
+    def percent(self) -> float:
+        """What is left, in percent of the signal."""
+        return 100.0 * self.over_signal
+
+
+def pooled(checks: Sequence[Check]) -> Explained:
+    """The checks of one sensor, log by log, as one."""
+    rows = np.array([check.rows for check in checks], float)
+
+    def mean(values: Sequence[float]) -> float:
+        return float(rows @ np.asarray(values) / rows.sum())
+
+    left, spread = (
+        np.sqrt(mean([getattr(check, name) ** 2 for check in checks]))
+        for name in ("left", "spread")
+    )
+    told = [words for check in checks for words in check.seen]
+    return Explained(
+        checks[0].field,
+        float(left / spread) if spread > 0 else 0.0,
+        float(np.sqrt(mean([check.over_noise**2 for check in checks]))),
+        mean([check.foretold for check in checks]),
+        all(check.is_explained for check in checks),
+        tuple(sorted(dict.fromkeys(told), key=lambda words: -told.count(words))),
+    )
 
 
 def checks(
@@ -84,7 +138,7 @@ def _check(
     size, spread = float(np.sqrt(np.mean(r**2))), float(np.std(sensor.measured))
     probability, foretold = whiteness(r)
     has_pattern = probability < _SURE and foretold > _FORETOLD
-    allowed = _LOUDER + 3.0 / np.sqrt(2.0 * len(r))
+    allowed = LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
     is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
     is_explained = is_small or not (has_pattern or is_loud)
@@ -99,6 +153,9 @@ def _check(
         foretold,
         is_explained,
         () if is_explained else tuple(seen),
+        size,
+        spread,
+        len(r),
     )
 
 
@@ -118,15 +175,22 @@ def whiteness(r: np.ndarray) -> tuple[float, float]:
     from scipy.linalg import solve_toeplitz
     from scipy.stats import chi2
 
-    n, r = len(r), r - np.mean(r)
-    lags = min(_LAGS, n // 5)
-    power = r @ r
-    if lags < 1 or power == 0:
+    n, rho = len(r), correlations(r)
+    lags = len(rho)
+    if not lags:
         return 1.0, 0.0
-    rho = np.array([r[k:] @ r[: n - k] for k in range(lags + 1)]) / power
-    Q = n * (n + 2) * np.sum(rho[1:] ** 2 / (n - np.arange(1, lags + 1)))
-    foretold = float(rho[1:] @ solve_toeplitz(rho[:-1], rho[1:]))
+    Q = n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1)))
+    foretold = float(rho @ solve_toeplitz(np.concatenate([[1.0], rho[:-1]]), rho))
     return float(chi2.sf(Q, lags)), max(foretold - lags / n, 0.0)
+
+
+def correlations(r: np.ndarray) -> np.ndarray:
+    """rho_1, rho_2, ...: up to twenty lags, or a fifth of the rows; none of a constant."""
+    n, r = len(r), r - np.mean(r)
+    lags, power = min(_LAGS, n // 5), r @ r
+    if power == 0:
+        return np.zeros(0)
+    return np.array([r[k:] @ r[: n - k] for k in range(1, lags + 1)]) / power
 
 
 def _seen(
@@ -138,14 +202,10 @@ def _seen(
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
-    if may_be_late:
-        slope = np.gradient(reading, sensor.positions)
-        part = (r @ slope) ** 2 / max((r @ r) * (slope @ slope), 1e-300)
-        if part > 0.1:
-            rows = r @ slope / (slope @ slope)
-            words.append(
-                f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown"
-            )
+    if may_be_late and (limit := sensor.place.channel.delay):
+        words.append(f"its delay is at the limit of {limit} row{'s' * (limit > 1)}")
+    elif may_be_late and (rows := _late_rows(sensor, reading)):
+        words.append(f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown")
     speed = _speed(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
@@ -158,7 +218,7 @@ def _seen(
                 )
     frequency, part = line(r, experiment.period_s)
     resonant = resonance(r, _inputs(experiment, sensor), experiment.period_s)
-    if resonant is not None and part > _RINGING:
+    if resonant is not None and part > _RINGING and not _has(reading, resonant[0], experiment):
         words.append(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
@@ -166,6 +226,26 @@ def _seen(
     else:
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:
+    """By how many rows a shift of the reading takes most away of the residual; 0 if it does not."""
+    r = reading - sensor.measured
+    slope = np.gradient(reading, sensor.positions)
+    steep = float(slope @ slope)
+    rows = float(r @ slope) / steep if steep > 0 else 0.0
+    if not 0 < abs(rows) <= _LATEST:
+        return 0.0
+    then = np.interp(sensor.positions - rows, sensor.positions, reading) - sensor.measured
+    return rows if then @ then < (1.0 - _LATE) * (r @ r) else 0.0
+
+
+def _has(reading: np.ndarray, frequency: float, experiment: Experiment) -> bool:
+    """The model moves at that frequency itself, by its spectrum or by its own poles."""
+    power = np.abs(np.fft.rfft((reading - np.mean(reading)) * np.hanning(len(reading)))) ** 2
+    lines = np.fft.rfftfreq(len(reading), experiment.period_s)
+    near = (lines > frequency / _NEAR) & (lines < frequency * _NEAR)
+    return bool(power[near].sum() > _OWN * power[1:].sum())
 
 
 def turned(sensor: Sensor, reading: np.ndarray) -> str:

@@ -86,6 +86,8 @@ class FitTable(_Table):
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
     loss: Literal["linear", "soft_l1", "huber"] = "linear"
+    strict: bool = False
+    """Fail where the model leaves a part of the logs unexplained."""
     design: Any = None
     """The next experiment, which `mime design` reads."""
 
@@ -102,6 +104,11 @@ class FitFile:
     def title(self) -> str:
         """What the file calls itself, else its name."""
         return self.table.title or self.source.file.stem
+
+    @property
+    def lenient(self) -> "FitFile":
+        """The same without `strict`, so that what is found can be written before it is judged."""
+        return dataclasses.replace(self, table=self.table.model_copy(update={"strict": False}))
 
     def run(self, progress: Progress = True) -> Fit:
         """Read the logs and fit; what is wrong with the file is told with its line."""
@@ -125,6 +132,7 @@ class FitFile:
                 starts=table.starts,
                 seed=table.seed,
                 loss=table.loss,
+                strict=table.strict,
                 progress=progress,
             )
         except LogError:

@@ -1,7 +1,7 @@
 """`mime.fit`: unknown parameters of a graph from logs of it."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import jax
@@ -14,23 +14,29 @@ from mime.fitting.advice import advice, longer, other_input
 from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
+from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
+from mime.fitting.missing import MUCH, Named, missing
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
-from mime.fitting.result import Fit, Trace
+from mime.fitting.result import Fit, FitError, Trace
 from mime.fitting.search import ROUNDS, Solved, solve
 from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, whitened
 from mime.fitting.unknown import Coordinate, Unknown
+from mime.fitting.widening import Residual, widened
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
+
+_ALIKE, _PIECES = 0.7, 50
+"""The correlation of a log in another unit with the model, by medians over so many pieces."""
 
 
 def fit(
@@ -44,6 +50,7 @@ def fit(
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     loss: str = "linear",
+    strict: bool = False,
     progress: Progress = True,
 ) -> Fit:
     """Unknowns of a graph from logs: values with 95 % intervals, or why there are none.
@@ -59,6 +66,7 @@ def fit(
                      arm, from the angles of all joints and the torques that moved them
     starts, seed     how many starts are tried at once, and what draws all but the first
     loss             "linear": squares. "soft_l1" or "huber": outliers count less, and are told
+    strict           raise a `FitError` where the model does not explain the logs
     progress         as in `Simulation.run`
 
     Each sensor's delay and noise are unknown, too, unless its `Channel` says otherwise.
@@ -67,6 +75,7 @@ def fit(
     count = whole("starts", starts, 1, most=10_000)
     random = np.random.default_rng(whole("seed", seed))
     check_progress(progress)
+    instance("strict", strict, bool, np.bool_)
     if loss not in NAMES:
         raise wrong("loss", f"one of {quoted(NAMES)}", loss)
     chosen_loss = Loss(loss)
@@ -82,18 +91,26 @@ def fit(
     with jax.enable_x64(True):
         double = in_double(simulation)
         if by == "inverse_dynamics":
-            return fit_torques(simulation, double, chosen, columns, unknowns, progress)
+            found = fit_torques(simulation, double, chosen, columns, unknowns, progress)
+            return _judged(found, strict)
         read = [
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
             for log in (*fitted, *(log for log in chosen if log.held_out))
         ]
         experiments, held = read[: len(fitted)], read[len(fitted) :]
         _refuse_same_names([*experiments, *held])
-        found = coordinates(double, unknowns, experiments)
-        model = Model(double, tuple(experiments), found, first_fineness(double, experiments))
+        looked_for = coordinates(double, unknowns, experiments)
+        model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
         _refuse_other_units(model, chosen_loss)
         solved = solve(model, chosen_loss, count, random, progress)
-        return _result(simulation, solved, held, unknowns)
+        return _judged(_result(simulation, solved, held, unknowns), strict)
+
+
+def _judged(found: Fit, strict: bool) -> Fit:
+    """Raise a `FitError` for a strict fit that leaves something unexplained."""
+    if strict and not found.is_explained:
+        raise FitError(f"the model does not explain the logs, and the fit is strict.\n{found}")
+    return found
 
 
 def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unknowns: Any) -> Fit:
@@ -103,6 +120,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     residuals, _ = model.programs.linearised(z, model.data)
     over, jacobian = whitened(model, z, noise, prior)
     rows = len(jacobian) - len(z)
+    slopes = jacobian[:rows].copy()
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
     real = np.concatenate([np.ones(rows, bool), prior.is_real])
     low, high = prior.low, prior.high
@@ -115,17 +133,24 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
 
     looked_for = rank_by(model.coordinates, jacobian)
     jacobian = jacobian @ turn
-    rank = rank_by(shown.coordinates, jacobian)
+    rank = widened(
+        rank_by(shown.coordinates, jacobian),
+        _left(model, over[:rows], loss),
+        jacobian[:rows],
+        jacobian[rows:][prior.is_real],
+    )
     together = all_combinations(model.simulation, shown, rank)
-    in_one = {name for found in together for name in found.unknowns}
+    more_together, of_names = untold(shown.coordinates, rank, together)
+    in_one = {name for found in together for name in found.unknowns} | set(of_names)
     first, second = loss.information(over[:rows])
     minimum = Minimum(model, z, noise, prior, loss, looked_for, quantile * np.sqrt(second / first))
     known = [j for j, kind in enumerate(rank.kinds()) if kind == "known"]
     in_body = [j for j in known if shown.coordinates[j].kind == "body"]
-    found, more = intervals(minimum, [j for j in known if j not in in_body])
+    ratios = rank.ratios
+    found, more = intervals(minimum, [j for j in known if j not in in_body], ratios)
     found |= {j: linear_interval(rank, shown.z, j) for j in in_body}
     kinds = [
-        _kind(kind, rank, j, found.get(j), c.name in in_one)
+        _kind(kind, rank.widest[j] * ratios[j], found.get(j), c.name in in_one)
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     estimates = tuple(
@@ -150,7 +175,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
-        checks=_with_signs(model, checks(model, bounded, noise, sure, with_delay)),
+        checks=_with_missing(
+            _with_signs(model, checks(model, bounded, noise, sure, with_delay)),
+            lambda: missing(model, z, loss.psi(over[:rows]), slopes[:, ~at_bound], noise),
+        ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
         rows=rows,
@@ -160,9 +188,9 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
         step_error=solved.step_error,
         kept=kept(model.simulation, model.coordinates, z),
-        advice=advice(model, z, noise, jacobian[real], rank, turn),
-        longer=longer(model, rank),
-        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank, turn),
+        advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
+        longer=longer(model, rank.plain),
+        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank.plain, turn),
         loss=loss.name,
         outliers=outliers_by_row(model, residuals, noise),
         sampled=sampled_nodes(model.simulation),
@@ -171,7 +199,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         traces=(*traces_of(model, residuals, False), *held_traces),
         model=simulation,
-        notes=changed_starts(model.simulation, model.coordinates),
+        notes=(
+            *changed_starts(model.simulation, model.coordinates),
+            *_more_together(more_together, of_names),
+        ),
     )
 
 
@@ -188,11 +219,36 @@ def _informed(model: Model, over: np.ndarray, loss: Loss) -> np.ndarray:
     return worth
 
 
-def _kind(kind: Kind, rank: Rank, j: int, interval: Interval | None, in_one: bool) -> Kind:
+def _more_together(count: int, names: Sequence[str]) -> tuple[str, ...]:
+    """What is known and has no simple name."""
+    if not count:
+        return ()
+    more = f"{count} more combination{'s' * (count > 1)}"
+    are = "are" if count > 1 else "is"
+    return (f"{more} of {', '.join(names)} {are} known, and {are} no product of three",)
+
+
+def _left(model: Model, over: np.ndarray, loss: Loss) -> list[Residual]:
+    """What is left of every sensor in every log; outliers as far as the loss counts them."""
+    found, first, said = [], 0, given_noise(model)
+    for field in model.fields:
+        parts, start = [], first
+        for number, e in enumerate(model.experiments):
+            for s in (s for s in e.sensors if s.field == field):
+                last = first + len(s.measured)
+                parts.append((number, s.positions * e.period_s, loss.psi(over[first:last])))
+                first = last
+        _, square = loss.information(over[start:first])
+        size = np.sqrt(square) if square > 0 else 1.0
+        found += [Residual(i, field, t, values / size, field in said) for i, t, values in parts]
+    return found
+
+
+def _kind(kind: Kind, widest: float, interval: Interval | None, in_one: bool) -> Kind:
     """As the rank says; but what its profile leaves too wide is not known."""
     if interval is not None:
         centre = 0.5 * (interval.low + interval.high)
-        is_wide = interval.is_profile and interval.high - centre > rank.widest[j]
+        is_wide = interval.is_profile and interval.high - centre > widest
         return "unknown" if is_wide or not np.isfinite(centre) else "known"
     return "unknown" if kind == "combination" and not in_one else kind
 
@@ -252,17 +308,52 @@ def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
+def _with_missing(found: Sequence[Check], look: Callable[[], list[Named]]) -> tuple[Check, ...]:
+    """Sensors that are not explained, with the torque that would explain most of what is left."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    torques = look()
+    return tuple(
+        check
+        if check.is_explained
+        else dataclasses.replace(
+            check,
+            seen=(
+                *(t.words(check.field) for t in torques if t.by_sensor[check.field] > MUCH),
+                *check.seen,
+            ),
+        )
+        for check in found
+    )
+
+
 def _refuse_other_units(model: Model, loss: Loss) -> None:
-    """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
+    """Refuse a log of the shape of the model at its start values, and far from its size.
+
+    Where it has another shape, the start values are far off, or the free run leaves the log.
+    """
     start = prior_of(model).centre
     gained = {c.key[0] for c in model.coordinates if c.kind == "gain"}
     residuals, _ = model.programs.linearised(start, model.data)
     for e, rest in zip(model.experiments, model.split(residuals), strict=True):
         for sensor, left in zip(e.sensors, rest, strict=True):
+            if sensor.field in gained:
+                continue
+            logged, made = _slow(sensor.measured), _slow(sensor.measured + left)
+            a, b = logged - np.mean(logged), made - np.mean(made)
+            alike = abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b))
             size = _size(sensor.measured + left, loss)
             ratio = _size(sensor.measured, loss) / size if size > 0 else 1.0
-            if sensor.field not in gained:
-                refuse_other_unit(e, sensor, ratio)
+            slow = float(np.sqrt((a @ a) / (b @ b))) if b @ b > 0 else 1.0
+            if alike and (ratio > 1) == (slow > 1):
+                nearest = min(ratio, slow, key=lambda x: abs(np.log(x)) if x > 0 else np.inf)
+                refuse_other_unit(e, sensor, nearest)
+
+
+def _slow(values: np.ndarray) -> np.ndarray:
+    """Medians over a fiftieth of the log: what is left of a signal without noise and spikes."""
+    rows = max(1, len(values) // _PIECES)
+    return np.array([np.median(part) for part in np.array_split(values, -(-len(values) // rows))])
 
 
 def _size(values: np.ndarray, loss: Loss) -> float:

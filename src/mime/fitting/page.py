@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from mime.fitting.picture import picture
-from mime.fitting.words import advices, combined, refusals, remarks, verdict
+from mime.fitting.words import advices, combined, headline, remarks, unexplained, verdict
 from mime.reporting.html import image, page, png_bytes, table
 from mime.reporting.report import versions
 
@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 def report_page(fit: "Fit", title: str) -> str:
     """What is known, what is known only together, what is left, and pictures of it."""
     parts: list[str] = []
-    if fit.is_explained:
-        rows = [[e.name, verdict(e), f"{e.start:.4g} {e.unit}"] for e in fit.estimates]
-        parts += ["<h2>Unknowns</h2>", table(["unknown", "95 % interval", "start"], rows)]
-        if fit.combinations:
-            rows = [[c.name, combined(c), ", ".join(c.unknowns)] for c in fit.combinations]
-            parts += ["<h2>Known only together</h2>", table(["", "95 % interval", "of"], rows)]
-        parts += [f"<p>{escape(line)}</p>" for line in advices(fit)]
-        if fit.trade_offs:
-            rows = [[a, b, f"{r:.3f}"] for a, b, r in fit.trade_offs]
-            parts += ["<h2>Trade-offs</h2>", table(["", "", "correlation"], rows, [2])]
-        rows = [[field, f"{s:.3g} {unit}"] for field, (s, unit) in fit.noise.items()]
-        parts += ["<h2>Noise</h2>", table(["sensor", "standard deviation"], rows)]
-    else:
-        lines = ["The model does not explain the log: no value is told.", *refusals(fit)]
+    if not fit.is_explained:
+        lines = [headline(fit), *unexplained(fit)]
         parts.append(f"<pre>{escape(chr(10).join(lines))}</pre>")
+    rows = [[e.name, verdict(e), f"{e.start:.4g} {e.unit}"] for e in fit.estimates]
+    parts += ["<h2>Unknowns</h2>", table(["unknown", "95 % interval", "start"], rows)]
+    if fit.combinations:
+        rows = [[c.name, combined(c), ", ".join(c.unknowns)] for c in fit.combinations]
+        parts += ["<h2>Known only together</h2>", table(["", "95 % interval", "of"], rows)]
+    parts += [f"<p>{escape(line)}</p>" for line in advices(fit)]
+    if fit.trade_offs:
+        rows = [[a, b, f"{r:.3f}"] for a, b, r in fit.trade_offs]
+        parts += ["<h2>Trade-offs</h2>", table(["", "", "correlation"], rows, [2])]
+    rows = [[field, f"{s:.3g} {unit}"] for field, (s, unit) in fit.noise.items()]
+    parts += ["<h2>Noise</h2>", table(["sensor", "standard deviation"], rows)]
     rows = [
         [
             check.log,

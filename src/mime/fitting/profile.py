@@ -5,6 +5,10 @@
 The 95 % interval is where t <= q. Intervals from the Jacobian take t for a straight line. Whether
 it is one is measured: along the valley that the Jacobian foresees, z ± h C e_j / C_jj, the true
 cost should have risen by q². An unknown for which its root misses q by a tenth is profiled.
+
+Where residuals are not white, q is larger by the ratio of the widened interval to the plain one;
+beyond a ratio of 1.5 the widened one stays. It stays, too, where the cost is rough: where a profile
+goes down, ends within a quarter of the linear half-width, or finds no end in its simulations.
 """
 
 import dataclasses
@@ -26,6 +30,13 @@ _MINIMISED = 1e-7
 _FARTHEST = 4.0
 """Times the widest interval of what is known: beyond that it is open."""
 _MOST = 12
+_REFIT, _SIMULATIONS = 20, 150
+"""Simulations that one refit, and one end of a profile, may take."""
+_WIDENED = 1.5
+"""Beyond this ratio an interval is that of windows, without a profile."""
+_ROUGH, _LOWER = 0.25, 0.05
+"""An end nearer than this part of the linear half-width is that of a rough cost; so is a cost that
+falls by this part of q²."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,9 +45,16 @@ class Interval:
 
     low: float
     high: float
-    is_profile: bool
+    how: str
+    """`linear`, `windows` (wider than that, residuals are not white), `profile`, or `rough`: the
+    linear one, wider where residuals are not white, since the cost has no profile."""
     nonlinearity: float
     """|t / q - 1| at the ends of the linear interval, the larger one."""
+
+    @property
+    def is_profile(self) -> bool:
+        """Found by fitting all others again."""
+        return self.how == "profile"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,18 +78,28 @@ class Minimum:
 
 
 def linear_interval(rank: Rank, z: np.ndarray, j: int) -> Interval:
-    """That of the Jacobian, for what the readings are linear in."""
+    """That of the Jacobian and of windows, for what the readings are linear in."""
     half = float(rank.half_widths[j])
-    return Interval(float(z[j] - half), float(z[j] + half), False, 0.0)
+    how = "windows" if half > 1.001 * float(rank.plain.half_widths[j]) else "linear"
+    return Interval(float(z[j] - half), float(z[j] + half), how, 0.0)
 
 
-def intervals(minimum: Minimum, chosen: Sequence[int]) -> tuple[dict[int, Interval], int]:
-    """95 % intervals of these coordinates, and how many simulations they took."""
+def intervals(
+    minimum: Minimum, chosen: Sequence[int], ratios: np.ndarray
+) -> tuple[dict[int, Interval], int]:
+    """95 % intervals of these coordinates, and how many simulations they took.
+
+    ratios   of the widened half-widths over the plain ones
+    """
     z, prior, rank, q = minimum.z, minimum.prior, minimum.rank, minimum.quantile
-    halves, least, count = rank.half_widths, minimum.cost(minimum.z), 1
+    halves, least, count = rank.half_widths * ratios, minimum.cost(minimum.z), 1
     covariance = rank.covariance
     found: dict[int, Interval] = {}
     for j in chosen:
+        low, high = np.clip(z[j] + halves[j] * np.array([-1.0, 1.0]), prior.low[j], prior.high[j])
+        if ratios[j] > _WIDENED:
+            found[j] = Interval(float(low), float(high), "windows", 0.0)
+            continue
         valley = covariance[:, j] / covariance[j, j]
         valley[j] = 1.0
         off = 0.0
@@ -80,25 +108,41 @@ def intervals(minimum: Minimum, chosen: Sequence[int]) -> tuple[dict[int, Interv
             count += 1
             if there[j] == z[j] + side * halves[j] * valley[j]:  # else a bound ends it
                 rise = max(minimum.cost(there) - least, 0.0)
-                off = max(off, abs(np.sqrt(rise) / q - 1.0))
+                off = max(off, abs(np.sqrt(rise) / (ratios[j] * q) - 1.0))
         if off <= LINEAR:
-            ends = np.clip(z[j] + halves[j] * np.array([-1.0, 1.0]), prior.low[j], prior.high[j])
-            found[j] = Interval(float(ends[0]), float(ends[1]), False, off)
+            how = "windows" if ratios[j] > 1.001 else "linear"
+            found[j] = Interval(float(low), float(high), how, off)
             continue
-        low, more = _end(minimum, j, -1.0, valley, least)
-        high, still = _end(minimum, j, 1.0, valley, least)
-        count += more + still
-        found[j] = Interval(low, high, True, off)
+        ends: list[float] = []
+        for side in (-1.0, 1.0):
+            end, more = _end(minimum, j, side, valley, least, ratios[j])
+            count += more
+            if end is None:
+                break
+            ends.append(end)
+        if len(ends) == 2:
+            found[j] = Interval(ends[0], ends[1], "profile", off)
+        else:
+            found[j] = Interval(float(low), float(high), "rough", off)
     return found, count
 
 
+class _RoughError(Exception):
+    """The cost falls where it should rise, or its search takes too long."""
+
+
 def _end(
-    minimum: Minimum, j: int, side: float, valley: np.ndarray, least: float
-) -> tuple[float, int]:
-    """Where t = q on one side: regula falsi on t, which is nearly straight; infinite if nowhere."""
+    minimum: Minimum, j: int, side: float, valley: np.ndarray, least: float, ratio: float
+) -> tuple[float | None, int]:
+    """Where t = q on one side: regula falsi on t, which is nearly straight.
+
+    Infinite if nowhere; None where the cost is rough.
+    """
     z, prior, count = minimum.z, minimum.prior, 0
+    q = minimum.quantile * ratio
+    half = ratio * float(minimum.rank.half_widths[j])
     bound = prior.low[j] if side < 0 else prior.high[j]
-    farthest = min(_FARTHEST * float(minimum.rank.widest[j]), abs(bound - z[j]))
+    farthest = min(_FARTHEST * ratio * float(minimum.rank.widest[j]), abs(bound - z[j]))
     near = z
 
     def t_over_q(distance: float) -> float:
@@ -107,22 +151,31 @@ def _end(
         start = np.clip(near + moved * valley, prior.low, prior.high)
         start[j] = z[j] + side * distance
         near, cost, more = polish(
-            minimum.model, start, minimum.noise, prior, minimum.loss, j, _MINIMISED
+            minimum.model, start, minimum.noise, prior, minimum.loss, j, _MINIMISED, _REFIT
         )
         count += more
-        return float(np.sqrt(max(cost - least, 0.0)) / minimum.quantile)
+        if cost < least - _LOWER * q**2 or count > _SIMULATIONS:
+            raise _RoughError
+        return float(np.sqrt(max(cost - least, 0.0)) / q)
 
-    first = min(float(minimum.rank.half_widths[j]), farthest)
-    end = _crossing(t_over_q, first, farthest)
+    try:
+        end = _crossing(t_over_q, min(half, farthest), farthest)
+    except _RoughError:
+        return None, count
+    if end < _ROUGH * half and end < farthest:
+        return None, count
     if np.isinf(end) and farthest == abs(bound - z[j]):
         end = farthest  # the bound that was given ends it
     return float(z[j] + side * end), count
 
 
 def _crossing(t_over_q: Callable[[float], float], first: float, farthest: float) -> float:
-    """The distance at which a rising function that starts at 0 is 1; infinite if beyond."""
+    """The distance at which a rising function that starts at 0 is 1; infinite if beyond.
+
+    A `_RoughError` where no such place is found.
+    """
     inside, below, outside, above = 0.0, 0.0, np.inf, np.inf
-    distance = first
+    distance, value = first, 0.0
     for _ in range(_MOST):
         value = t_over_q(distance)
         if abs(value - 1.0) < _TOLERANCE:
@@ -138,4 +191,6 @@ def _crossing(t_over_q: Callable[[float], float], first: float, farthest: float)
         else:
             part = np.clip((1.0 - below) / (above - below), 0.05, 0.95)
             distance = inside + part * (outside - inside)
+    if abs(value - 1.0) > LINEAR:
+        raise _RoughError
     return distance

@@ -5,6 +5,7 @@
 D holds how wide an interval may be at most: a factor of two either way, or for an unknown that is
 no logarithm its scale. So an unknown is *known* when its half-width in these units is at most 1.
 Along a direction that the log leaves open s_i is 0, and every unknown in it is infinitely wide.
+What is known follows from the singular values alone; intervals may be wider (`widening.py`).
 """
 
 import dataclasses
@@ -26,6 +27,22 @@ Kind = Literal["known", "combination", "unknown", "bound"]
 
 
 @dataclasses.dataclass(frozen=True)
+class Widening:
+    """The jackknife's covariance of y, z = D V y / s, over all directions that are not zero.
+
+    Under white noise y has the covariance 1.
+    """
+
+    covariance: np.ndarray
+    """C, (directions, directions)."""
+    quantile: float
+    """t of one degree less than there are windows."""
+    windows: int
+    stationary: np.ndarray | None = None
+    """S, the covariance of y if every residual is a stationary process."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Rank:
     """Directions of the unknowns that the log determines, and those that it leaves open."""
 
@@ -38,6 +55,19 @@ class Rank:
     at_bound: np.ndarray
     quantile: float
     """q, of the 95 % interval in standard deviations."""
+    widening: Widening | None = None
+    """Where residuals are not white: intervals are the wider of the plain and the jackknife's."""
+
+    @property
+    def plain(self) -> "Rank":
+        """The same as under white noise."""
+        return dataclasses.replace(self, widening=None)
+
+    @property
+    def basis(self) -> np.ndarray:
+        """D V / s of all directions that are not zero: z = basis y."""
+        felt = ~self.is_zero
+        return (self.widest[:, None] * self.directions)[:, felt] / self.singular[felt]
 
     @property
     def is_zero(self) -> np.ndarray:
@@ -70,9 +100,20 @@ class Rank:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of the coordinates, in the known directions; nothing is added for the open ones."""
-        V = self.widest[:, None] * self.directions[:, ~self.is_open]
-        return (V / self.singular[~self.is_open] ** 2) @ V.T
+        """Of the coordinates, in the known directions; nothing is added for the open ones.
+
+        With a widening, its deviations are half-widths over q: C where that is larger than 1.
+        """
+        known = ~self.is_open
+        V = (self.widest[:, None] * self.directions)[:, known] / self.singular[known]
+        if self.widening is None:
+            return V @ V.T
+        parts, U = np.linalg.eigh(self.widening.covariance[np.ix_(*2 * (known[~self.is_zero],))])
+        wide = (V @ U * np.maximum(parts, 1.0)) @ (V @ U).T
+        deviations, halves = np.sqrt(np.diag(wide)), self.half_widths / self.quantile
+        is_told = (deviations > 0) & np.isfinite(halves)
+        ratio = np.where(is_told, halves / np.where(is_told, deviations, 1.0), 1.0)
+        return ratio[:, None] * wide * ratio
 
     def log_det(self, members: Sequence[bool] | np.ndarray) -> float:
         """Of the information on these unknowns, however wide their intervals; -inf if any is 0."""
@@ -89,7 +130,14 @@ class Rank:
         size, zero = np.linalg.norm(along), self.is_zero
         if size == 0 or np.any(np.abs(along[zero]) > _NO_PART * size):
             return np.inf
-        return float(self.quantile * np.linalg.norm(along[~zero] / self.singular[~zero]))
+        a = along[~zero] / self.singular[~zero]
+        half = self.quantile * float(np.linalg.norm(a))
+        if self.widening is None:
+            return half
+        half = max(half, self.widening.quantile * _size(a, self.widening.covariance))
+        if self.widening.stationary is None:
+            return half
+        return max(half, self.quantile * _size(a, self.widening.stationary))
 
     @property
     def half_widths(self) -> np.ndarray:
@@ -97,10 +145,17 @@ class Rank:
         unit = np.eye(len(self.widest))
         return np.array([self.half_width(row) for row in unit])
 
+    @property
+    def ratios(self) -> np.ndarray:
+        """Half-widths over those of white noise."""
+        plain, wide = self.plain.half_widths, self.half_widths
+        is_told = np.isfinite(plain) & (plain > 0)
+        return np.where(is_told, wide / np.where(is_told, plain, 1.0), 1.0)
+
     def kinds(self) -> list[Kind]:
         """Known, part of a known combination, unknown, or at a bound."""
         found: list[Kind] = []
-        for j, half in enumerate(self.half_widths):
+        for j, half in enumerate(self.plain.half_widths):
             part = np.linalg.norm(self.directions[j, ~self.is_open])
             if self.at_bound[j]:
                 found.append("bound")
@@ -112,12 +167,17 @@ class Rank:
 
     def trade_offs(self) -> list[tuple[int, int, float]]:
         """Pairs of known unknowns whose errors go together: correlation beyond 0.95."""
-        covariance, kinds = self.covariance, self.kinds()
+        covariance, kinds = self.plain.covariance, self.kinds()
         spread = np.sqrt(np.diag(covariance))
         known = [j for j, kind in enumerate(kinds) if kind == "known"]
         pairs = [(i, j) for i in known for j in known if i < j]
         found = [(i, j, float(covariance[i, j] / (spread[i] * spread[j]))) for i, j in pairs]
         return [(i, j, correlation) for i, j, correlation in found if abs(correlation) > TRADE_OFF]
+
+
+def _size(a: np.ndarray, covariance: np.ndarray) -> float:
+    """sqrt(aᵀ C a)"""
+    return float(np.sqrt(max(a @ covariance @ a, 0.0)))
 
 
 def rank_of(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mime._text import Travels, nearest, quoted
+from mime._text import Travels, nearest, quoted, warn_user
 from mime.fitting.advice import Advice, Longer, OtherInput
 from mime.fitting.combinations import Combination
-from mime.fitting.explanation import Check
+from mime.fitting.explanation import Check, Explained, pooled
 from mime.fitting.motion_advice import OtherMotion
 from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Kind
@@ -20,11 +20,15 @@ from mime.running.simulation import Simulation
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FORMAT = "MIME fit 3"
+_FORMAT = "MIME fit 4"
 
 
 class FitError(Travels, ValueError):
     """What a fit does not give: a value that is not known, a simulation that would be a guess."""
+
+
+class FitWarning(UserWarning):
+    """The model of a fit leaves a part of its logs unexplained; `fit.explained` says what."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +48,9 @@ class Estimate:
     has_prior: bool
     """The start is a value to keep where the log tells nothing."""
     interval: str = "linear"
-    """`linear`: from the Jacobian. `profile`: from the likelihood, where that is not enough."""
+    """`linear`: from the Jacobian. `windows`: from leaving out windows of the logs, where residuals
+    are not white. `profile`: from the likelihood, where the problem is not linear enough. `rough`:
+    as the first two, since the cost is too rough for a profile."""
     nonlinearity: float = 0.0
     """How far a linear interval is off, over its half-width; beyond 0.1 it is profiled."""
 
@@ -152,9 +158,18 @@ class Fit(Mapping[str, Estimate]):
         return all(check.is_explained for check in (*self.checks, *self.held_out))
 
     @property
+    def explained(self) -> dict[str, Explained]:
+        """By sensor, what the model leaves unexplained in the fitted logs, and of what kind."""
+        fields = dict.fromkeys(check.field for check in self.checks)
+        return {f: pooled([c for c in self.checks if c.field == f]) for f in fields}
+
+    @property
     def parameters(self) -> dict[str, float]:
-        """The known parameters by address, for `with_parameters`."""
-        self._refuse_unexplained("parameters")
+        """The known parameters by address, for `with_parameters`.
+
+        A `FitWarning` says where the model leaves a part of the logs unexplained.
+        """
+        self._warn_unexplained()
         return {
             e.name: e.value
             for e in self.estimates
@@ -170,10 +185,9 @@ class Fit(Mapping[str, Estimate]):
     def simulation(self) -> Simulation:
         """The model with what was found; where the logs are silent it keeps the prior.
 
-        `fit.not_known` names those. Refused where an unknown has no prior to keep, and where the
-        model does not explain the log.
+        `fit.not_known` names those. A `FitError` where an unknown has no prior to keep; a
+        `FitWarning` where the model leaves a part of the logs unexplained.
         """
-        self._refuse_unexplained("a simulation")
         open_ = [e.name for e in self.estimates if e.name in self.not_known and not e.has_prior]
         if open_:
             raise FitError(
@@ -182,11 +196,14 @@ class Fit(Mapping[str, Estimate]):
             )
         if self.model is None:
             raise FitError("a fit that was loaded has no model; use Fit.load(path, simulation)")
+        self._warn_unexplained()
         return self.model.with_parameters(dict(self.kept))
 
-    def _refuse_unexplained(self, what: str) -> None:
+    def _warn_unexplained(self) -> None:
         if not self.is_explained:
-            raise FitError(f"the model does not explain the log, so there is no {what}.\n{self}")
+            from mime.fitting.words import headline
+
+            warn_user(FitWarning(headline(self)))
 
     def __str__(self) -> str:
         from mime.fitting.words import words

@@ -177,8 +177,9 @@ def polish(
     loss: Loss,
     held: int | None = None,
     tolerance: float = 1e-11,
+    most: int = 60,
 ) -> tuple[np.ndarray, float, int]:
-    """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated.
+    """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated (`most` times).
 
     On whitened residuals and their exact Jacobian; z[held], if given, stays where it is.
     """
@@ -221,7 +222,7 @@ def polish(
         ftol=tolerance,
         xtol=100 * tolerance,
         gtol=100 * tolerance,
-        max_nfev=60,
+        max_nfev=most,
     )
     return whole(found.x), 2.0 * float(found.cost), int(found.nfev)
 

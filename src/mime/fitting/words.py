@@ -1,8 +1,9 @@
-"""A fit in words: no number of what is not known."""
+"""A fit in words: no number of what cannot be identified."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from mime.fitting.explanation import pooled
 from mime.fitting.parameters import KINDS
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 _SKEW = 0.2
 """Sides of an interval that differ by more than this part of their mean are told one by one."""
 _MOST_ROWS = 8
+_MOST_SENSORS, _MOST_KINDS = 3, 4
 _WIDEST = 60
 """Longer names stand on a line of their own."""
 
@@ -24,17 +26,14 @@ def words(fit: "Fit") -> str:
 
 def _lines(fit: "Fit") -> Iterator[str]:
     if not fit.is_explained:
-        yield "The model does not explain the log: no value is told."
-        yield from refusals(fit)
-        yield from fit.notes
-        return
+        yield headline(fit)
     sensors = len(fit.noise)
     yield (
         f"{len(fit.known)} of {len(fit)} unknowns known"
         f"{_rank(fit)}, from {fit.rows} values of {sensors} sensor{'s' * (sensors > 1)}"
     )
     names = [e.name for e in fit.estimates] + [c.name for c in fit.combinations]
-    width = max(len(name) for name in names if len(name) <= _WIDEST)
+    width = max((len(name) for name in names if len(name) <= _WIDEST), default=0)
     for estimate in fit.estimates:
         if estimate.quantity != "body" or estimate.is_known:
             yield f"  {estimate.name:{width}}  {verdict(estimate)}"
@@ -51,6 +50,7 @@ def _lines(fit: "Fit") -> Iterator[str]:
         yield f"trade-off, their errors go together: {', '.join(names_together)}"
     for field, (sigma, unit) in fit.noise.items():
         yield f"noise of {field}: {sigma:.3g} {unit}".rstrip()
+    yield from unexplained(fit)
     yield from remarks(fit)
 
 
@@ -131,26 +131,43 @@ def _percent(part: float) -> str:
     return f"{100 * part:.2g}" if part < 0.995 else f"{100 * part:.0f}"
 
 
-def refusals(fit: "Fit") -> Iterator[str]:
-    """What is left of the logs that are not explained."""
-    for check in (*fit.checks, *fit.held_out):
-        if not check.is_explained:
+def headline(fit: "Fit") -> str:
+    """What the model leaves unexplained, the worst sensors first; else of the held-out logs."""
+    open_ = [e for e in fit.explained.values() if not e.is_explained]
+    where = ""
+    if not open_:
+        held = [check for check in fit.held_out if not check.is_explained]
+        fields = dict.fromkeys(check.field for check in held)
+        open_, where = [pooled([c for c in held if c.field == f]) for f in fields], " held out"
+    open_.sort(key=lambda e: -e.over_signal)
+    told = ", ".join(f"{_percent(e.over_signal)} % of {e.field}" for e in open_[:_MOST_SENSORS])
+    more = f" and of {len(open_) - _MOST_SENSORS} more" if len(open_) > _MOST_SENSORS else ""
+    wide = "" if where else "; intervals are widened"
+    return f"The model leaves {told}{more}{where} unexplained{wide}"
+
+
+def unexplained(fit: "Fit") -> Iterator[str]:
+    """What is left of the logs that are not explained, sensor by sensor, and of what kind."""
+    for title, found in (("unexplained", fit.checks), ("unexplained, held out", fit.held_out)):
+        open_ = [check for check in found if not check.is_explained]
+        if open_:
+            yield f"{title}:"
+        for field in dict.fromkeys(check.field for check in open_):
+            own = [check for check in found if check.field == field]
+            whole = pooled(own)
+            count = sum(not check.is_explained for check in own)
+            logs = f" in {count} of {len(own)} logs" if len(own) > 1 else ""
             yield (
-                f"  {check.field} of {check.log}: what is left is {_percent(check.over_signal)} % "
-                f"of the signal, and {100 * check.foretold:.0f} % of that has a pattern"
+                f"  {field}{logs}: {_percent(whole.over_signal)} % of the signal, "
+                f"{whole.over_noise:.2g} times the noise; {100 * whole.patterned:.0f} % of that "
+                "has a pattern"
             )
-            yield from (f"    {words}" for words in check.seen)
+            yield from (f"    {words}" for words in whole.kinds[:_MOST_KINDS])
 
 
 def remarks(fit: "Fit") -> Iterator[str]:
     """How the fit was made, and how far it can be trusted."""
     yield from fit.notes
-    worst = min(fit.checks, key=lambda check: check.probability)
-    if worst.probability < 1e-3:
-        yield (
-            f"residuals of {worst.field} are not quite white ({100 * worst.foretold:.2g} % of "
-            "their variance has a pattern): intervals are a little too narrow"
-        )
     yield from _shapes(fit)
     yield from _spikes(fit)
     for check in fit.held_out:
@@ -186,6 +203,21 @@ def _shapes(fit: "Fit") -> Iterator[str]:
             f"intervals by profile, not linear enough: {', '.join(profiled)} (at the ends of a "
             f"linear one the cost's root is off {told})"
         )
+    if wider := [e.name for e in known if e.interval == "windows"]:
+        yield (
+            "residuals are not white: intervals are from leaving out windows of the logs "
+            f"({_listed(wider, len(known))})"
+        )
+    if rough := [e.name for e in known if e.interval == "rough"]:
+        yield (
+            f"the cost is too rough for a profile near {', '.join(rough)}: intervals are from the "
+            "Jacobian, and may be too narrow. Events that fall on a step, as of dry friction, do so"
+        )
+
+
+def _listed(names: Sequence[str], count: int) -> str:
+    """The names, or that it is all of them."""
+    return "all" if len(names) == count else ", ".join(names)
 
 
 def _spikes(fit: "Fit") -> Iterator[str]:

@@ -21,19 +21,25 @@ Columns = dict[str, np.ndarray]
 
 
 class Correlated(NamedTuple):
-    """Parameters with a common normal distribution: those that a fit has found."""
+    """Parameters of a fit with a common normal distribution, positive ones in logarithms."""
 
     names: tuple[str, ...]
     mean: np.ndarray
     covariance: np.ndarray
 
     def at(self, u: np.ndarray) -> Columns:
-        """x = mean + L z with L Lᵀ = covariance, and z = F⁻¹(u) of the normal distribution."""
+        """x = mean + L z, log x = log mean + L z where positive; z = F⁻¹(u), normal.
+
+        L Lᵀ is the covariance of x, of log x by the slope 1 / mean.
+        """
         from scipy import special
 
         z = special.ndtri(np.clip(u, *OPEN))
-        values = self.mean + z @ np.linalg.cholesky(self.covariance).T
-        return dict(zip(self.names, values.T))
+        is_log = self.mean > 0
+        slope = np.where(is_log, 1.0 / np.where(is_log, self.mean, 1.0), 1.0)
+        off = z @ np.linalg.cholesky(self.covariance * np.outer(slope, slope)).T
+        positive = self.mean * np.exp(np.where(is_log, off, 0.0))
+        return dict(zip(self.names, np.where(is_log, positive, self.mean + off).T))
 
 
 class Drawing(NamedTuple):

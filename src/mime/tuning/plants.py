@@ -39,11 +39,12 @@ def plants(
 def _fitted(
     simulation: Simulation, fit: Fit, members: int, random: np.random.Generator
 ) -> tuple[Simulation, dict[str, np.ndarray]]:
-    names = list(fit.parameters)  # refused where the model does not explain its log
+    parameters = fit.parameters
+    names = list(parameters)
     for address in names:
         _nominal(simulation, address)
     chosen = [fit.known.index(name) for name in names]
-    values = np.array([fit.parameters[name] for name in names])
+    values = np.array([parameters[name] for name in names])
     covariance = np.asarray(fit.covariance)[np.ix_(chosen, chosen)]
     is_log = values > 0
     slope = np.where(is_log, 1.0 / np.where(is_log, values, 1.0), 1.0)

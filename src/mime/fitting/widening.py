@@ -1,0 +1,203 @@
+"""Intervals that hold where residuals are not white: the widest of three.
+
+    half(g) = max(q |a|, q sqrt(aᵀ S a), t sqrt(aᵀ C a))     of a function with gradient g
+    a = (D V / s)ᵀ g,   z = D V y / s
+    S = sum Y_sᵀ Sigma_s Y_s                                 Y_s = J_s D V / s
+
+The first is that of white noise. S is the covariance of y if each residual s is a stationary
+process of tenth order; it holds where one window alone tells something. C is the jackknife's over
+windows that hold all sensors of a log (`jackknife.py`); it holds where residuals differ from motion
+to motion, or are correlated between sensors. t is Student's of one degree less than there are
+windows.
+
+Twelve windows, so that they differ as motions do; each holds four correlation times. If the
+residuals are white, equally loud everywhere and uncorrelated between sensors, the plain interval
+stays as it is.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from mime.fitting.explanation import LOUDER, correlations
+from mime.fitting.jackknife import jackknife
+from mime.fitting.rank import Rank, Widening
+
+_WINDOWS, _LEAST, _MOST = 12, 6, 24
+"""How many windows: as many, at least, and with a window a log at most."""
+_TIMES = 4.0
+"""Correlation times that a window holds."""
+_ORDER = 10
+_SURE = 0.01
+"""Probability of white noise below which it is doubted."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Residual:
+    """What is left of one sensor in one log, over its noise."""
+
+    log: int
+    field: str
+    time_s: np.ndarray
+    values: np.ndarray
+    is_known: bool = False
+    """The noise is given, and does not follow from these values."""
+
+
+def are_white(residuals: Sequence[Residual]) -> bool:
+    """Uncorrelated in time and between sensors, and as loud in every log as the noise says."""
+    from scipy.stats import chi2
+
+    for field in dict.fromkeys(r.field for r in residuals):
+        own = [r for r in residuals if r.field == field]
+        statistic = lags = 0.0
+        for r in own:
+            n, rho = len(r.values), correlations(r.values)
+            statistic += n * (n + 2) * float(np.sum(rho**2 / (n - np.arange(1, len(rho) + 1))))
+            lags += len(rho)
+            allowed = 3.0 / np.sqrt(2.0 * n)
+            size = float(np.sqrt(np.mean(r.values**2)))
+            if (r.is_known and size > LOUDER + allowed) or size > 1.0 + 2.0 * allowed:
+                return False
+        if lags and chi2.sf(statistic, lags) < _SURE:
+            return False
+    return all(
+        _are_apart(a, b)
+        for i, a in enumerate(residuals)
+        for b in residuals[:i]
+        if a.log == b.log and np.array_equal(a.time_s, b.time_s)
+    )
+
+
+def _are_apart(a: Residual, b: Residual) -> bool:
+    """Uncorrelated row by row: n r² is chi² of one degree."""
+    from scipy.stats import chi2
+
+    size = float(np.sqrt((a.values @ a.values) * (b.values @ b.values)))
+    r = float(a.values @ b.values) / size if size > 0 else 0.0
+    return bool(chi2.sf(len(a.values) * r**2, 1) >= _SURE)
+
+
+def correlation_time(residual: Residual) -> float:
+    """(1 + 2 sum rho_k²) of its period, in seconds, up to where rho_k² is that of white noise."""
+    r = residual.values - np.mean(residual.values)
+    n = len(r)
+    if n < 8 or not r @ r > 0:
+        return 0.0
+    spectrum = np.abs(np.fft.rfft(r, 2 * n)) ** 2
+    rho = np.fft.irfft(spectrum)[: n // 3] / (r @ r)
+    grown = float(np.cumsum(rho[1:] ** 2 - 2.0 / n).max(initial=0.0))
+    return (1.0 + 2.0 * max(grown, 0.0)) * float(np.median(np.diff(residual.time_s)))
+
+
+def windows(residuals: Sequence[Residual]) -> list[np.ndarray]:
+    """The number of the window of every row, for each residual; a window is of one log.
+
+    With many logs a window is several logs one after the other.
+    """
+    logs = list(dict.fromkeys(r.log for r in residuals))
+    ends = {
+        log: (
+            min(float(r.time_s[0]) for r in residuals if r.log == log),
+            max(float(r.time_s[-1]) for r in residuals if r.log == log),
+        )
+        for log in logs
+    }
+    lengths = np.array([last - first for first, last in ends.values()])
+    if len(logs) > _MOST:
+        middle = np.cumsum(lengths) - 0.5 * lengths
+        group = np.floor(_WINDOWS * middle / lengths.sum()).astype(int)
+        number = dict(zip(logs, group, strict=True))
+        return [np.full(len(r.values), number[r.log]) for r in residuals]
+    correlated = _TIMES * max(correlation_time(r) for r in residuals)
+    wanted = max(float(lengths.sum()) / _WINDOWS, correlated)
+    pieces = np.maximum(1, np.round(lengths / wanted).astype(int))
+    while pieces.sum() < _LEAST:
+        pieces[np.argmax(lengths / pieces)] += 1
+    first = dict(zip(logs, np.cumsum(pieces) - pieces, strict=True))
+    count = dict(zip(logs, pieces, strict=True))
+    found = []
+    for r in residuals:
+        start, last = ends[r.log]
+        part = (r.time_s - start) / max(last - start, 1e-300)
+        own = np.minimum((part * count[r.log]).astype(int), count[r.log] - 1)
+        found.append(first[r.log] + own)
+    return found
+
+
+def widened_by(
+    rank: Rank, information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
+) -> Rank:
+    """The rank with intervals by windows: F_i = J_iᵀ J_i and J_iᵀ r_i of each, at the minimum.
+
+    In the coordinates of the rank, (n, n) and (n,); `prior` is the information beforehand.
+    """
+    B = rank.basis
+    return _with_windows(
+        rank, [B.T @ F @ B for F in information], [B.T @ g for g in slopes], B.T @ prior @ B
+    )
+
+
+def widened(
+    rank: Rank, residuals: Sequence[Residual], jacobian: np.ndarray, prior: np.ndarray
+) -> Rank:
+    """The rank with intervals that hold for these residuals: as it is where they are white.
+
+    jacobian   of all rows of all residuals, over the noise, in the rank's coordinates
+    prior      the Jacobian's rows of what is known beforehand
+    """
+    if are_white(residuals):
+        return rank
+    own = np.concatenate(windows(residuals))
+    r = np.concatenate([residual.values for residual in residuals])
+    B = rank.basis
+    Y, P = jacobian @ B, prior @ B
+    each = [own == i for i in np.unique(own)]
+    wide = _with_windows(
+        rank, [Y[at].T @ Y[at] for at in each], [Y[at].T @ r[at] for at in each], P.T @ P
+    )
+    if wide.widening is None:
+        return rank
+    widening = dataclasses.replace(wide.widening, stationary=_stationary(residuals, Y) + P.T @ P)
+    return dataclasses.replace(wide, widening=widening)
+
+
+def _stationary(residuals: Sequence[Residual], Y: np.ndarray) -> np.ndarray:
+    """S: sum Y_sᵀ Sigma_s Y_s with the autoregression of each residual (Yule and Walker).
+
+    e_k = sum a_i e_{k-i} + w_k is e = A⁻¹ w: Yᵀ Sigma Y is |A⁻ᵀ Y|² times the variance of w, and
+    A⁻ᵀ is the same filter backwards in time.
+    """
+    from scipy.linalg import solve_toeplitz
+    from scipy.signal import lfilter
+
+    S, first = np.zeros(2 * (Y.shape[1],)), 0
+    for residual in residuals:
+        r = residual.values - np.mean(residual.values)
+        n, own = len(r), Y[first : first + len(r)]
+        first += n
+        order = min(_ORDER, n // 20)
+        variance = np.array([r[k:] @ r[: n - k] for k in range(order + 1)]) / n
+        if order < 1 or not variance[0] > 0:
+            S += float(np.mean(residual.values**2)) * own.T @ own
+            continue
+        a = solve_toeplitz(variance[:-1], variance[1:])
+        backwards = np.concatenate([own[::-1], np.zeros_like(own)])  # until it has died away
+        filtered = lfilter([1.0], np.concatenate([[1.0], -a]), backwards, axis=0)
+        S += float(variance[0] - a @ variance[1:]) * filtered.T @ filtered
+    return S
+
+
+def _with_windows(
+    rank: Rank, information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
+) -> Rank:
+    """All in coordinates y, where the sum of all information is 1."""
+    from scipy.stats import t as student
+
+    count = len(slopes)
+    if count < 2 or not prior.size:
+        return rank
+    C = jackknife(information, slopes, prior)
+    quantile = float(student.ppf(0.975, count - 1))
+    return dataclasses.replace(rank, widening=Widening(C, quantile, count))

@@ -35,12 +35,12 @@ from mime.fitting.design import Design as Design
 from mime.fitting.design import design as design
 from mime.fitting.fit import fit as fit
 from mime.fitting.log import Log as Log
-from mime.fitting.tables import LogError as LogError
 from mime.fitting.motion_design import MotionDesign as MotionDesign
 from mime.fitting.motion_design import design_motion as design_motion
 from mime.fitting.result import Fit as Fit
 from mime.fitting.result import FitError as FitError
 from mime.fitting.result import FitWarning as FitWarning
+from mime.fitting.tables import LogError as LogError
 from mime.fitting.unknown import Unknown as Unknown
 from mime.maze.formats.files import read_maze as read_maze
 from mime.maze.generator import random_maze as random_maze

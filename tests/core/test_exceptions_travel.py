@@ -46,6 +46,7 @@ _ARGUMENTS = {
     "MazeError": ("no way", (1, 2)),
     "VersionError": ("tcp://127.0.0.1:1", {"mime": "1"}, {"mime": "2"}),
     "LogError": ("log.csv", "must be a number", 7, "speed"),
+    "CountError": ("position", 7, "must be a whole number"),
 }
 
 

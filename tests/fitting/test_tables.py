@@ -167,7 +167,7 @@ def test_what_is_wrong_in_other_files_is_told(tmp_path):
     (tmp_path / "numbers.csv").write_text("1,2\n3,4\n", encoding="utf-8")
     xarray.Dataset({"a": ("row", np.arange(3.0))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     for name, options, expected in (
-        ("objects.npy", {}, "holds Python objects; save arrays of numbers"),
+        ("objects.npy", {}, "save numbers, not Python objects"),
         ("cube.npy", {}, r"has shape \(3, 3, 3\)"),
         ("matrix.npy", {"names": ["a"]}, r"has shape \(40, 4\), expected 1 columns, as names"),
         ("numbers.csv", {}, r"numbers.csv:1: has no heading.*give names"),

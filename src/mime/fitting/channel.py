@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mime._text import nearest, quoted
+from mime._text import Travels, nearest, quoted
 from mime.core.arguments import instance, mapping, real, text, whole, wrong
 from mime.core.problem import InputError
 from mime.core.program import Program
@@ -171,7 +171,7 @@ class Place:
         return float((value + self.scale.shift) / self.scale.factor)
 
 
-class CountError(ValueError):
+class CountError(Travels, ValueError):
     """A column that is not of the whole numbers that it is said to be: the row, and why."""
 
     def __init__(self, column: str, row: int, words: str):

@@ -383,10 +383,9 @@ def _from_numpy(file: Path) -> Any:
                 return found
             return {name: _single(found[name]) for name in found.files}
     except Exception as error:  # zipfile, struct and NumPy raise what they like
-        words = " ".join(str(error).split()) or type(error).__name__
-        if "pickle" in words:
-            words = "it holds Python objects; save arrays of numbers"
-        raise LogError(str(file), f"cannot be read as NumPy: {words}") from error
+        told = " ".join(str(error).split()) or type(error).__name__
+        words = f"cannot be read as NumPy arrays; save numbers, not Python objects ({told})"
+        raise LogError(str(file), words) from error
 
 
 def _single(array: np.ndarray) -> Any:

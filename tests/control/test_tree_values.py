@@ -34,7 +34,7 @@ def test_a_parameter_that_no_robot_has_is_refused(simulation, address, value, wo
 
 
 ARRAYS = [name for name, leaf in vars(TREE).items() if isinstance(leaf, np.ndarray)]
-OF_THE_NODE = {"joint_friction": "joint_friction_n_m_s", "joint_coulomb_friction": "coulomb_fri"}
+OF_THE_NODE = {"joint_friction": "joint_friction_n_m_s", "joint_coulomb_friction": "friction.tor"}
 
 
 @pytest.mark.parametrize("name", ARRAYS)

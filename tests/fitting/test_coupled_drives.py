@@ -12,7 +12,7 @@ T = np.array([[40.0, 0.0, 0.0], [0.0, 50.0, 25.0], [0.0, 30.0, -15.0]])
 C = T / np.diag(T)[:, None]
 ROTORS = np.array([4e-5, 2e-5, 6e-5])
 FRICTION, DRY = np.array([0.5, 0.3, 0.4]), np.array([0.2, 0.3, 0.1])
-UNKNOWNS = ["arm.tree.rotor_inertia", "arm.joint_friction_n_m_s", "arm.coulomb_friction_n_m"]
+UNKNOWNS = ["arm.tree.rotor_inertia", "arm.joint_friction_n_m_s", "arm.friction.torque_n_m"]
 
 
 def log(seed, rows=400, duration=4.0):
@@ -31,7 +31,7 @@ def log(seed, rows=400, duration=4.0):
 
 
 def fitted(tree):
-    start = {"joint_friction_n_m_s": np.full(3, 0.2), "coulomb_friction_n_m": np.full(3, 0.1)}
+    start = {"joint_friction_n_m_s": np.full(3, 0.2), "friction": mime.Coulomb(np.full(3, 0.1))}
     return mime.fit(
         graph_of(tree, **start),
         [log(0)],

@@ -158,6 +158,8 @@ def _names(target: Any) -> list[str]:
 
 
 def _refuse(node: Parameterised, address: str, what: str, name: str, names: list[str]) -> None:
+    if now := type(node).now(name):
+        raise ParameterError(node.label, [Problem((address,), now)])
     known = f". It has {quoted(names)}" if names else ""
     message = f"{what}{nearest(name, names)}{known}"
     raise ParameterError(node.label, [Problem((address,), message, label="has")])

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType, UnionType
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, Self, TypeVar, get_args
 
 import equinox as eqx
 import jax
@@ -31,9 +31,17 @@ class NamedEntries:
 class Parameterised(eqx.Module):
     """A frozen value whose declared parameters have units, ranges and meanings."""
 
+    was: ClassVar[Mapping[str, str]] = {}
+    """Old names of arguments and of entries that have names, each with the one that it has."""
+
     # Plain methods: equinox makes a pytree of every method that it hands out, which makes calls of
     # `run` slow (benchmarks/parts.py). These methods are no pytrees: jit the value, not a method.
     __getattribute__ = object.__getattribute__
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        if old := [Problem((name,), cls.now(name)) for name in given if name in cls.was]:
+            raise ParameterError(cls.__name__, old)
+        return super().__new__(cls)
 
     @classmethod
     @cache
@@ -52,6 +60,11 @@ class Parameterised(eqx.Module):
     def option_choices(cls) -> dict[str, tuple[Any, ...]]:
         """What each option declared with `choices` can be, by name."""
         return declared(cls, "choices")
+
+    @classmethod
+    def now(cls, name: str) -> str:
+        """What to write instead of an old name, as a predicate of it; empty where it is none."""
+        return f"is called {cls.was[name]}" if name in cls.was else ""
 
     @property
     def label(self) -> str:
@@ -100,6 +113,17 @@ class Effect(Parameterised):
     def __check_init__(self) -> None:
         if found := list(as_numpy(self).problems()):
             raise ParameterError(self.label, found)
+
+
+class EffectByName(Effect):
+    """An effect whose values may be mappings from names (of joints), until its owner, which knows
+    the names, makes arrays of them.
+    """
+
+    def problems(self) -> Iterator[Problem]:
+        for problem in super().problems():
+            if not isinstance(getattr(self, problem.place[0], None), Mapping):
+                yield problem
 
 
 def with_fields(value: AnyValue, **changed: Any) -> AnyValue:

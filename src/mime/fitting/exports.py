@@ -84,11 +84,11 @@ def arm_to_urdf(fit: "Fit", path: Any) -> None:
         names = quoted(node.name for node in arms) if arms else "none"
         raise InputError(f"to_urdf writes a graph with one arm; this one has {names}")
     arm: Any = arms[0]
-    dry = arm.coulomb_friction_n_m
+    dry = np.zeros(arm.num_joints) if arm.friction is None else arm.friction.coulomb_torque
     tree = dataclasses.replace(
         arm.loaded_tree,
         joint_friction=np.asarray(arm.joint_friction_n_m_s, float),
-        joint_coulomb_friction=np.asarray(np.zeros(arm.num_joints) if dry is None else dry, float),
+        joint_coulomb_friction=np.asarray(dry, float),
     )
     origins, uncertainties = comments(fit, simulation)
     start = f"{arm.name}."

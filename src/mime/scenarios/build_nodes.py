@@ -165,7 +165,8 @@ class _Builder:
         unknown = [name for name in given if name not in arguments]
         for name in unknown:
             words = f"{cls.__name__} has no parameter {name!r}{nearest(name, [*keys, *inner])}"
-            self.source.add((*at, name), f"{words} (parameters: {quoted(keys)})")
+            words = cls.now(name) or f"{words} (parameters: {quoted(keys)})"
+            self.source.add((*at, name), words)
         missing = [
             f"{argument.name}{_unit(argument)}"
             for argument in arguments.values()

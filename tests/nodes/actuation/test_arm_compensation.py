@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from mime import GraphManager, Payload, RobotArmNode, Servo, parse_mjcf
+from mime import Coulomb, GraphManager, Payload, RobotArmNode, Servo, parse_mjcf
 from mime.control.control_laws import computed_torque, pd_with_gravity_compensation
 from mime.control.kinematics import compensating_torques, forward_dynamics, gravity_vector
 from mime.nodes.actuation.robot_arm.inverse import commanded_torques
@@ -68,7 +68,7 @@ BALANCED = {
     "elastic, backward Euler": ELASTIC | {"spring_integrator": "backward_euler"},
     "elastic, gauss4": ELASTIC | {"integrator": "gauss4"},
     "inserted body": INSERTED,
-    "dry friction": {"coulomb_friction_n_m": [1e-9, 1e-9]},
+    "dry friction": {"friction": Coulomb([1e-9, 1e-9])},
     "servo": {"servo": Servo(200.0, 10.0)},
     "servo, elastic": ELASTIC | {"servo": Servo(200.0, 10.0)},
     "servo, inserted body": INSERTED | {"servo": Servo(200.0, 10.0)},

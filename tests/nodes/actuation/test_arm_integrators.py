@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from mime import GraphManager, ParameterError, RobotArmNode, model_path, parse_urdf
+from mime import Coulomb, GraphManager, ParameterError, RobotArmNode, model_path, parse_urdf
 from mime.control.kinematics import kinetic_energy, potential_energy
 
 TREE = parse_urdf(model_path("planar_arm_3link"))
@@ -63,9 +63,9 @@ def test_gauss_keeps_the_energy_of_a_swinging_arm():
 
 def test_dry_friction_needs_the_default():
     with pytest.raises(ParameterError, match="must be None with integrator 'rk4'") as error:
-        simulation("rk4", 1e-3, coulomb_friction_n_m=[0.1, 0.0, 0.0])
-    assert error.value.problems[0].place == ("coulomb_friction_n_m",)
-    simulation("rk4", 1e-3, coulomb_friction_n_m=[0.0, 0.0, 0.0])
+        simulation("rk4", 1e-3, friction=Coulomb([0.1, 0.0, 0.0]))
+    assert error.value.problems[0].place == ("friction",)
+    simulation("rk4", 1e-3, friction=Coulomb([0.0, 0.0, 0.0]))
 
 
 def test_gradients_and_single_precision_go_through():

@@ -12,6 +12,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import (
+    Coulomb,
     GraphManager,
     JointPDNode,
     ParameterError,
@@ -49,7 +50,7 @@ OPTIONS = {
     "elastic": SPRINGS,
     "elastic rk4": {"integrator": "rk4", **SPRINGS},
     "inserted bodies": {**SPRINGS, **BALL},
-    "servo": {"servo": Servo(50.0, 5.0), "coulomb_friction_n_m": [0.1] * 3},
+    "servo": {"servo": Servo(50.0, 5.0), "friction": Coulomb([0.1] * 3)},
     "soft stops": {"joint_limits": "spring"},
 }
 

@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 import mime
-from mime import GraphManager, RobotArmNode, Servo
+from mime import Coulomb, GraphManager, RobotArmNode, Servo
 from mime.control.kinematics import Actuator, actuator_torques, potential_energy
 from mime.core.problem import ParameterError
 from mime.models import model_path
@@ -103,7 +103,7 @@ def test_a_step_takes_viscous_friction_at_the_drives(integrator):
 def test_dry_friction_of_the_drives_is_the_minimum_that_scipy_finds():
     """min ½ (v - v_free)ᵀ H (v - v_free) + dt Σ tau_c |C v|_i, one drive sticking."""
     qd = np.array([0.6, -0.05, 0.1001])  # drive 2 turns by 5e-5 rad/s
-    found = run(node(coulomb_friction_n_m=DRY), 1, (Q, qd))["joint_velocities"][-1]
+    found = run(node(friction=Coulomb(DRY)), 1, (Q, qd))["joint_velocities"][-1]
     _, bias = mass_and_bias(ARM, Q, qd, GRAVITY)
     rubbed = C.T @ np.diag(F) @ C
     H = mass(Q) + DT * rubbed
@@ -119,7 +119,7 @@ def test_dry_friction_of_the_drives_is_the_minimum_that_scipy_finds():
 
 
 def test_drives_at_rest_hold_the_joints_until_they_are_pushed_harder_than_they_rub():
-    floor = node(coulomb_friction_n_m=DRY, gravity_world=np.zeros(3))
+    floor = node(friction=Coulomb(DRY), gravity_world=np.zeros(3))
     most = C.T @ (0.99 * DRY * [1, 1, -1])  # each drive just below its friction
     held = run(floor, 20, (Q, 0 * QD), value=most)
     np.testing.assert_array_equal(held["joint_velocities"], 0.0)
@@ -159,7 +159,7 @@ def test_mujoco_has_servo_and_friction_at_the_drives_of_the_written_graph(tmp_pa
     kp, kd, most = np.array([300.0, 200.0, 100.0]), np.array([20.0, 10.0, 5.0]), 40.0
     servo = Servo(kp, kd, torque_limits_n_m=np.full(3, most), gravity_compensation=False)
     spring = [900.0, np.inf, np.inf]
-    arm = node(servo=servo, coulomb_friction_n_m=DRY, joint_stiffness_n_m_per_rad=spring)
+    arm = node(servo=servo, friction=Coulomb(DRY), joint_stiffness_n_m_per_rad=spring)
     graph = GraphManager()
     graph.add_node(arm)
     graph.compile().to_mjcf(tmp_path / "arm.xml")
@@ -186,7 +186,7 @@ SERVO_OF_ELBOW = Actuator(
 
 
 def test_inverse_and_forward_dynamics_are_each_others_inverse():
-    arm = node(coulomb_friction_n_m=DRY)
+    arm = node(friction=Coulomb(DRY))
     with jax.enable_x64(True):
         q, qd, qdd = map(jnp.asarray, (Q, QD, np.array([1.0, -2.0, 3.0])))
         tau = commanded_torques(arm, q, qd, qdd)
@@ -199,7 +199,7 @@ def test_inverse_and_forward_dynamics_are_each_others_inverse():
 
 def test_an_elastic_joint_beside_shared_drives_is_the_same_arm_when_its_spring_is_stiff():
     q0, command = np.zeros(3), np.array([1.0, 0.5, -0.2])
-    flat = {"gravity_world": np.zeros(3), "coulomb_friction_n_m": 0.1 * DRY}
+    flat = {"gravity_world": np.zeros(3), "friction": Coulomb(0.1 * DRY)}
     rigid = run(node(**flat), 200, (q0, q0), value=command)
     spring = np.array([1e6, np.inf, np.inf])
     soft = node(joint_stiffness_n_m_per_rad=spring, spring_integrator="backward_euler", **flat)
@@ -211,7 +211,7 @@ def test_an_elastic_joint_beside_shared_drives_is_the_same_arm_when_its_spring_i
 
 def test_single_precision_and_a_floating_base_run():
     with jax.enable_x64(False):
-        arm = node(coulomb_friction_n_m=DRY, base="floating")
+        arm = node(friction=Coulomb(DRY), base="floating")
         state = arm.initial_state() | {"joint_angles": jnp.asarray(Q, jnp.float32)}
         new = jax.jit(lambda s: arm.update(s, arm.complete_inputs({}, jnp.float32), DT))(state)
         assert {x.dtype for x in jax.tree.leaves(new)} == {np.dtype(np.float32)}
@@ -219,7 +219,7 @@ def test_single_precision_and_a_floating_base_run():
 
 
 def test_gradients_of_a_step_by_friction_and_rotors_are_central_differences():
-    arm = node(coulomb_friction_n_m=DRY)
+    arm = node(friction=Coulomb(DRY))
     with jax.enable_x64(True):
         state = {"joint_angles": jnp.asarray(Q), "joint_velocities": jnp.asarray(QD)}
         inputs = arm.complete_inputs({}, jnp.float64)
@@ -227,7 +227,7 @@ def test_gradients_of_a_step_by_friction_and_rotors_are_central_differences():
         def speed(f, c, J):
             tree = arm.tree.with_drives(J)
             changed = mime.core.parameters.with_fields(
-                arm, joint_friction_n_m_s=f, coulomb_friction_n_m=c, tree=tree
+                arm, joint_friction_n_m_s=f, friction=Coulomb(c), tree=tree
             )
             return jnp.sum(changed.update(state, inputs, DT)["joint_velocities"])
 

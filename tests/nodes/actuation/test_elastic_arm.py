@@ -7,7 +7,7 @@ import pytest
 import scipy.integrate
 
 from compiling import QUICK
-from mime import GraphManager, ParameterError
+from mime import Coulomb, GraphManager, ParameterError
 from mime.control.kinematics import gravity_vector, mass_matrix, parse_urdf
 from mime.models import model_path
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
@@ -186,7 +186,7 @@ def test_dry_friction_holds_the_rotor_and_not_the_link(planar, model):
     node = arm(
         planar,
         gravity_world=WEIGHTLESS,
-        coulomb_friction_n_m=np.full(3, 40.0),
+        friction=Coulomb(np.full(3, 40.0)),
         joint_stiffness_n_m_per_rad=[50.0, 50.0, np.inf],
         joint_model=model,
         **body,
@@ -345,7 +345,7 @@ ENTRIES = {
     "link[link_3].com_m": ("tree.coms", 2, [0.2, 0.01, 0.0]),
     "link[link_1].inertia_kg_m2": ("tree.inertias", 0, np.diag([0.01, 0.02, 0.03])),
     "joint[elbow].friction_n_m_s": ("joint_friction_n_m_s", 1, 0.3),
-    "joint[shoulder].coulomb_friction_n_m": ("coulomb_friction_n_m", 0, 0.2),
+    "joint[shoulder].friction.torque_n_m": ("friction.torque_n_m", 0, 0.2),
     "joint[wrist].rotor_inertia_kg_m2": ("tree.rotor_inertia", 2, 0.05),
     "joint[elbow].gear_ratio": ("tree.gear_ratio", 1, 3.0),
     "joint[shoulder].stiffness_n_m_per_rad": ("joint_stiffness_n_m_per_rad", 0, 70.0),
@@ -362,7 +362,7 @@ def half_elastic(planar):
         planar,
         joint_stiffness_n_m_per_rad=springs,
         joint_stiffness_damping_n_m_s=dict.fromkeys(springs, 0.1),
-        coulomb_friction_n_m=np.full(3, 0.01),
+        friction=Coulomb(np.full(3, 0.01)),
     )
     graph.add_node(node)
     return graph.compile()

@@ -7,6 +7,7 @@ import pytest
 
 import mime.control.kinematics as kin
 from mime import (
+    Coulomb,
     GraphManager,
     InputError,
     ParameterError,
@@ -199,7 +200,7 @@ DRIVEN = {
         "joint_limit_override": [[-1.2, 0.4005], [-0.5, 0.5]],
     },
     "dry friction and a soft stop": {
-        "coulomb_friction_n_m": [0.2, 1.0],
+        "friction": Coulomb([0.2, 1.0]),
         "joint_limits": "spring",
         "joint_limit_override": [[-1.2, 0.4005], [-0.5, 0.5]],
     },

@@ -10,7 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from compiling import QUICK
-from mime import GraphManager, InputError, LimitWarning, ParameterError
+from mime import Coulomb, GraphManager, InputError, LimitWarning, ParameterError
 from mime.control.kinematics import (
     forward_dynamics,
     frame_jacobian,
@@ -241,7 +241,7 @@ class TestLimits:
 
 class TestDryFriction:
     def test_a_joint_at_rest_stays_until_pushed_harder_than_its_friction(self, planar):
-        node = arm(planar, coulomb_friction_n_m=np.full(3, 20.0))
+        node = arm(planar, friction=Coulomb(np.full(3, 20.0)))
         rest = node.update(state([0.3, 0.2, 0.1]), {}, DT)
         np.testing.assert_array_equal(rest["joint_velocities"], np.zeros(3))
         push = {"commanded_joint_torques": np.array([60.0, 0.0, 0.0])}
@@ -252,7 +252,7 @@ class TestDryFriction:
     def test_a_sliding_joint_feels_exactly_its_friction(self, planar):
         tau_c = np.array([3.0, 2.0, 1.0])
         q, qd = np.array([0.3, 0.2, 0.1]), np.array([5.0, -6.0, 7.0])
-        slid = arm(planar, coulomb_friction_n_m=tau_c).update(state(q, qd), {}, DT)
+        slid = arm(planar, friction=Coulomb(tau_c)).update(state(q, qd), {}, DT)
         expected = arm(planar).update(
             state(q, qd), {"commanded_joint_torques": -tau_c * np.sign(qd)}, DT
         )
@@ -364,7 +364,7 @@ def test_gradients_of_a_rollout_agree_with_central_differences(planar):
 
 @pytest.mark.small("float32")
 def test_single_precision_stays_single(planar, precision):
-    node = arm(planar, coulomb_friction_n_m=np.full(3, 0.1))
+    node = arm(planar, friction=Coulomb(np.full(3, 0.1)))
     start = node.initial_state()
     after = node.update(start, {"commanded_joint_torques": [1.0, 0.0, 0.0]}, DT)
     fluxes = node.compute_boundary_fluxes(after, {}, DT)

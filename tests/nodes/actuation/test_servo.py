@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 import mime.control.kinematics as kin
-from mime import GraphManager, JointPDNode, Payload, RobotArmNode, Servo, model_path
+from mime import Coulomb, GraphManager, JointPDNode, Payload, RobotArmNode, Servo, model_path
 from mime.core.problem import ParameterError, StabilityWarning
 
 DT = 1e-3
@@ -257,7 +257,7 @@ def test_on_a_spring_it_acts_on_the_rotor(tree):
 
 def test_with_dry_friction_a_joint_sticks_where_the_servo_pulls_less_than_it(tree):
     servo = Servo(10.0, 1.0)
-    arm = RobotArmNode("arm", DT, tree, "tool", servo=servo, coulomb_friction_n_m=np.full(3, 1.0))
+    arm = RobotArmNode("arm", DT, tree, "tool", servo=servo, friction=Coulomb(np.full(3, 1.0)))
     state = arm.update(arm.initial_state(), {"desired_joint_angles": np.full(3, 0.05)}, DT)
     np.testing.assert_array_equal(state["joint_velocities"], 0.0)
     g = kin.gravity_vector(tree, np.asarray(state["joint_angles"]), np.array([0, 0, -9.80665]))

@@ -57,13 +57,12 @@ class Machine(NamedTuple):
 def machine_of_arm(arm: RobotArmParameters) -> Machine:
     """An arm and what it carries; elastic joints as two joints each, a servo as actuators."""
     tree, elastic = arm.loaded_tree, arm.elastic_joints
-    dry = arm.coulomb_friction_n_m
-    coulomb = np.asarray(np.zeros(arm.num_joints) if dry is None else dry, float)
+    dry = np.zeros(arm.num_joints) if arm.friction is None else arm.friction.coulomb_torque
     gravity = np.asarray(arm.gravity_world, float)
     tree = dataclasses.replace(
         tree,
         joint_friction=np.asarray(arm.joint_friction_n_m_s, float),
-        joint_coulomb_friction=coulomb,
+        joint_coulomb_friction=np.asarray(dry, float),
         gravity_m_per_s2=(float(gravity[0]), float(gravity[1]), float(gravity[2])),
     )
     if arm.servo is not None:

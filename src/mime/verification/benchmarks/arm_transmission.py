@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from mime.nodes.actuation.friction import Coulomb
 from mime.nodes.actuation.robot_arm import RobotArmNode
 from mime.verification.benchmark import Measurement, benchmark, largest
 from mime.verification.benchmarks.robot_arm import FREE, SETUP, planar, plane
@@ -97,9 +98,7 @@ def differential(
     )
 
     dry = np.array(dry_friction_n_m)
-    still = arm(
-        coulomb_friction_n_m=dry, joint_friction_n_m_s=np.zeros(3), gravity_world=np.zeros(3)
-    )
+    still = arm(friction=Coulomb(dry), joint_friction_n_m_s=np.zeros(3), gravity_world=np.zeros(3))
     C, moved = T / gears[:, None], []
     for part in (0.99, 1.01):
         pushed = {"commanded_joint_torques": C.T @ (part * dry)}

@@ -1,8 +1,8 @@
 """DC brushed motor, MIME-NODE-100, and the effects that it can be given."""
 
+from mime.nodes.actuation.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet, DatasheetWarning
-from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits

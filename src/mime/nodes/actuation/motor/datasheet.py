@@ -11,7 +11,7 @@ from typing import Any
 from mime._text import nearest, quoted, warn_user
 from mime.core.problem import ParameterError, Problem
 from mime.core.upward import drawer
-from mime.nodes.actuation.motor.friction import Coulomb
+from mime.nodes.actuation.friction import Coulomb
 from mime.nodes.actuation.motor.thermal import Winding
 
 RPM = 2.0 * math.pi / 60.0

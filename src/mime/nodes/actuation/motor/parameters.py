@@ -13,7 +13,7 @@ from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import Problem
 from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange, effect, option, parameter
-from mime.nodes.actuation.motor.friction import Coulomb, Stribeck
+from mime.nodes.actuation.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits
@@ -165,7 +165,11 @@ MOTOR_META = MotorMeta(
         Mapped("J (dw/dt + e . dw_p/dt)", f"{_MODULE}.carried.load_torque", "as a load"),
         Mapped("F_imb, M_imb", f"{_MODULE}.imbalance.Imbalance.wrench"),
         Mapped("gear: e N tau", f"{_MODULE}.gear.Gear.torque_on_output"),
-        Mapped("friction: tau_f(w)", f"{_MODULE}.friction.Stribeck.torque", "implicit, sticks"),
+        Mapped(
+            "friction: tau_f(w)",
+            "mime.nodes.actuation.friction.Stribeck.torque",
+            "implicit, sticks",
+        ),
         Mapped("cogging: A sin(n theta + phase)", f"{_MODULE}.magnetics.Cogging.torque"),
         Mapped("saturation: kt(i) / kt", f"{_MODULE}.magnetics.Saturation.factor"),
         Mapped("winding: T", f"{_MODULE}.thermal.Winding.next_temperature", "exact at constant i"),
@@ -279,6 +283,9 @@ class MotorParameters(Node):
                 "must be > 0 Ω with limits.supply_voltage_v outside command_mode 'voltage' (it "
                 "sets the torque that the supply can drive), got 0",
             )
+        if self.friction is not None:
+            scalar = self.friction.scalar_problems()
+            yield from (problem.inside("friction") for problem in scalar)
         if self.shaft == "driven" and self.friction is not None:
             yield Problem(
                 ("friction",),

@@ -53,11 +53,11 @@ def value_problems(arm: Any) -> Iterator[Problem]:
     if arm.base == "fixed" and not tree.num_links:
         message = "has no joint that moves, and on a fixed base nothing else does"
         yield Problem(("tree",), message, "Let it float (base='floating'), or use its kinematics")
-    if arm.integrator in HIGHER_ORDER and arm.coulomb_friction_n_m is not None:
+    if arm.integrator in HIGHER_ORDER and arm.friction is not None:
         message = f"must be None with integrator {arm.integrator!r}: a joint that sticks is"
         message += " found over the default's step"
-        hint = "Give zeros where the URDF's `friction` is not wanted, or take 'implicit'"
-        yield Problem(("coulomb_friction_n_m",), message, hint)
+        hint = "Give torque_n_m = 0 where the URDF's `friction` is not wanted, or take 'implicit'"
+        yield Problem(("friction",), message, hint)
     if arm.integrator in HIGHER_ORDER and arm.servo is not None:
         message = f"does not go with integrator {arm.integrator!r}: a servo is taken over the"
         message += " whole step of the default"

@@ -102,8 +102,8 @@ def _series_elastic(
     gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
-    tau_c = _dry_friction(arm, dtype)
-    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
+    tau_f = forces.dry_friction(arm, rotor_velocities)
+    if (tau_f is not None or arm.servo is not None) and not _instant(dt):
         at_spring = springs.K * h
         # Links and rotors together: undo the elimination, and let servo and friction hold the
         # rotors.
@@ -115,7 +115,7 @@ def _series_elastic(
         before = jnp.concatenate([qd, thetad])
         free = before + dt * jnp.concatenate([qdd, rotor])
         if arm.servo is not None:
-            law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, dt)
+            law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, tau_f, dt)
 
             def of_all(values: Array, rest: float) -> Array:
                 """Of links and rotors: `rest` at a link whose rotor has the servo."""
@@ -125,7 +125,7 @@ def _series_elastic(
             held, torques = drives.servo_step_at_drives(links, solve, H, H @ free, before, law, dt)
             servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
         else:
-            impulse = jnp.concatenate([rigid * tau_c, only(tau_c, elastic)])
+            impulse = jnp.concatenate([rigid * tau_f, only(tau_f, elastic)])
             held = drives.dry_step(links, H, free, dt * impulse)
         change = (held - before) / dt
         qdd, rotor = change[:n], change[n:]
@@ -153,11 +153,11 @@ def _inserted_body(
     torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
     gravity, wrenches = forces.gravity_base(arm), _with_bodies(arm, tree, inputs)
     zdd = jnp.asarray(forward_dynamics(tree, z, zd, torques, gravity, wrenches, diagonal))
-    tau_c = _dry_friction(arm, dtype)
-    if (tau_c is not None or arm.servo is not None) and not _instant(dt):
+    tau_f = forces.dry_friction(arm, motor_velocity)
+    if (tau_f is not None or arm.servo is not None) and not _instant(dt):
         H = jnp.asarray(mass_matrix(tree, z)) + jnp.diag(diagonal)
         if arm.servo is not None:
-            law = forces.servo_law(arm, q, motor, inputs, dt)
+            law = forces.servo_law(arm, q, motor, inputs, tau_f, dt)
             law = law.arranged(
                 lambda values, rest: interleaved(jnp.full_like(x, rest), values, elastic)
             )
@@ -165,17 +165,11 @@ def _inserted_body(
             held, torques = servo_step(H, p, zd, law, dt, solver(tree, z, ()))
             _, servo_torques = separated(torques, elastic)
         else:
-            impulse = dt * interleaved(jnp.zeros_like(x), tau_c, elastic)
+            impulse = dt * interleaved(jnp.zeros_like(x), tau_f, elastic)
             held = coulomb_step(H, zd + dt * zdd, impulse)
         zdd = (held - zd) / dt
     xdd, motor_acceleration = separated(zdd, elastic)
     return motor_acceleration + spread(xdd, elastic, n), xdd, servo_torques
-
-
-def _dry_friction(arm: RobotArmParameters, dtype: Any) -> Any:
-    """tau_c (N,); None when no joint has any."""
-    tau_c = arm.coulomb_friction_n_m
-    return None if tau_c is None else jnp.asarray(tau_c, dtype)
 
 
 def _motion(state: State) -> tuple[Array, Array, Array, Array]:

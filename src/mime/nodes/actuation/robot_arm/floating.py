@@ -70,7 +70,9 @@ def start(arm: RobotArmParameters) -> State:
 def on_fixed_base(arm: Any, state: State) -> Any:
     """The arm on a base fixed where it is now, with the six joints of `with_base_joints`."""
     pose = jnp.concatenate([state[POSITION], state[ORIENTATION]])
-    dry, servo = arm.coulomb_friction_n_m, arm.servo
+    dry, servo = arm.friction, arm.servo
+    if dry is not None:
+        dry = with_fields(dry, **{name: _padded(x) for name, x in dry.params.items()})
     if servo is not None:
         servo = servo.with_free_joints(arm.tree, BASE)
     return with_fields(
@@ -78,7 +80,7 @@ def on_fixed_base(arm: Any, state: State) -> Any:
         tree=with_base_joints(arm.tree),
         base_pose_world=pose,
         joint_friction_n_m_s=_padded(arm.joint_friction_n_m_s),
-        coulomb_friction_n_m=None if dry is None else _padded(dry),
+        friction=dry,
         elastic_joints=tuple(BASE + j for j in arm.elastic_joints),
         servo=servo,
     )

@@ -66,11 +66,20 @@ def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values)
     return b + drives.torques_of(arm.tree, actuator_compensation(arm, q))
 
 
-def servo_law(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any) -> Any:
+def dry_friction(arm: RobotArmParameters, rotor_velocities: Array) -> Any:
+    """tau_f (N,) of each drive as it turns; None when no joint has any."""
+    if arm.friction is None:
+        return None
+    return arm.friction.torque(drives.of_joints(arm.tree, rotor_velocities))
+
+
+def servo_law(
+    arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, tau_f: Any, dt: Any
+) -> Any:
     """The servo and dry friction of each drive over the velocity at the end of the step."""
     assert arm.servo is not None, "asked only of an arm that has one"
     b = servo_pull(arm, q, rotors, inputs)
-    return arm.servo.law(arm.tree, b, dt, arm.coulomb_friction_n_m)
+    return arm.servo.law(arm.tree, b, dt, tau_f)
 
 
 def servo_torques_now(

@@ -14,7 +14,7 @@ from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 def commanded_torques(
     arm: RobotArmParameters, q: Float[Array, " n"], qd: Float[Array, " n"], qdd: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """tau_cmd = M(q) q̈ + c(q, q̇) + g(q) - g_c(q) + Cᵀ (f u + tau_c sign u) + k (q - q0),  u = C q̇.
+    """tau_cmd = M(q) q̈ + c(q, q̇) + g(q) - g_c(q) + Cᵀ (f u + tau_f sign u) + k (q - q0),  u = C q̇.
 
     N·m or N, of rigid joints on a fixed base, with nothing but gravity from outside. M has the
     rotors; C is the tree's `drive_coupling`, 1 where each drive moves its own joint.
@@ -22,7 +22,7 @@ def commanded_torques(
     tau: Any = jnp.asarray(motion_torques(arm.loaded_tree, q, qd, qdd, forces.gravity_base(arm)))
     u = drives.of_joints(arm.tree, qd)
     rubbed = jnp.asarray(arm.joint_friction_n_m_s, q.dtype) * u
-    if arm.coulomb_friction_n_m is not None:
-        rubbed = rubbed + jnp.asarray(arm.coulomb_friction_n_m, q.dtype) * jnp.sign(u)
+    if arm.friction is not None:
+        rubbed = rubbed + arm.friction.torque(u) * jnp.sign(u)
     tau = tau + drives.on_joints(arm.tree, rubbed)
     return tau - forces.spring_torques(arm.tree, q) - forces.compensation(arm, q)

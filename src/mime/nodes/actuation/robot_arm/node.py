@@ -184,6 +184,7 @@ class RobotArmNode(RobotArmParameters):
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
         tau = forces.driving_torques(self, q, inputs, qd) + forces.link_torques(self, q, inputs)
+        tau_f = forces.dry_friction(self, qd)
         friction = forces.implicit_friction(self, dt, q.dtype)
         tree, diagonal = drives.resisting(self.loaded_tree, friction)
         if self.joint_limits == "spring":
@@ -195,15 +196,15 @@ class RobotArmNode(RobotArmParameters):
         if self.servo is not None:
             H = _resistance(tree, q, diagonal)
             p = H @ qd + dt * (tau - jnp.asarray(rnea(tree, q, qd, None, gravity, wrenches)))
-            law = forces.servo_law(self, q, q, inputs, dt)
+            law = forces.servo_law(self, q, q, inputs, tau_f, dt)
             solve = solver(tree, q, ())
             qd, torques = drives.servo_step_at_drives(tree, solve, H, p, qd, law, dt)
             servo_torques["servo_torques"] = torques
         else:
             qd = qd + dt * forward_dynamics(tree, q, qd, tau, gravity, wrenches, diagonal)
-            if self.coulomb_friction_n_m is not None:
+            if self.friction is not None:
                 H = _resistance(tree, q, diagonal)
-                qd = drives.dry_step(tree, H, qd, dt * self.coulomb_friction_n_m)
+                qd = drives.dry_step(tree, H, qd, dt * tau_f)
         return {"joint_angles": q + dt * qd, "joint_velocities": qd, **servo_torques}
 
     def _elastic_step(self, state: State, inputs: Values, dt: Any) -> State:
@@ -221,7 +222,7 @@ class RobotArmNode(RobotArmParameters):
         q, qd = state["joint_angles"], state["joint_velocities"] + dt * qdd
         x, xd = state["joint_deflections"], state["joint_deflection_velocities"]
         q_next = q + dt * qd
-        own = self.coulomb_friction_n_m is not None or self.servo is not None
+        own = self.friction is not None or self.servo is not None
         if midpoint and not own:
             q_next = q_next - dt * h * (qdd - elastic.rigid_acceleration(self, q, qdd, xdd))
         elif midpoint:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -19,6 +19,7 @@ from mime.core.parameters import NamedEntries
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import effect, option, parameter
+from mime.nodes.actuation.friction import Coulomb, DryFriction, Stribeck
 from mime.nodes.actuation.robot_arm import checks
 from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.payload import Payload
@@ -35,7 +36,6 @@ _OF_LINKS = {
 }
 _OF_JOINTS = {
     "friction_n_m_s": ("joint_friction_n_m_s", "N·m·s/rad"),
-    "coulomb_friction_n_m": ("coulomb_friction_n_m", "N·m"),
     "rotor_inertia_kg_m2": ("tree.rotor_inertia", "kg·m²"),
     "gear_ratio": ("tree.gear_ratio", ""),
     "spring_stiffness_n_m_per_rad": ("tree.spring_stiffness_n_m_per_rad", "N·m/rad"),
@@ -49,8 +49,15 @@ _OF_SPRINGS = {
 }
 
 
+def _of_friction(friction: DryFriction) -> dict[str, tuple[str, str]]:
+    specs = friction.parameter_specs()
+    return {f"friction.{name}": (f"friction.{name}", spec.unit) for name, spec in specs.items()}
+
+
 class RobotArmParameters(Node):
     """The fields of an arm. N joints, L moving links, E elastic joints among the N."""
+
+    was: ClassVar = {"coulomb_friction_n_m": "friction.torque_n_m, of a Coulomb"}
 
     tree: KinematicTree
     """Kinematic and inertial structure, parsed once from the URDF."""
@@ -60,9 +67,6 @@ class RobotArmParameters(Node):
         "N·m·s/rad", shape=None, at_least=0.0, folds=True, doc="viscous friction f, per joint"
     )
     gravity_world: Float[Any, "3"] = parameter("m/s²", shape=(3,), folds=True)
-    coulomb_friction_n_m: Float[Any, " n"] | None = parameter(
-        "N·m", shape=None, at_least=0.0, folds=True, doc="dry friction tau_c, per joint"
-    )
     joint_stiffness_n_m_per_rad: Float[Any, " e"] | None = parameter(
         "N·m/rad", shape=None, above=0.0, folds=True, doc="k of each elastic joint"
     )
@@ -89,6 +93,9 @@ class RobotArmParameters(Node):
     saturate_effort: bool = option()
     wrench_frames: tuple[str, ...] = option()
     """Links or named frames at whose origins wrenches act: rows of an input of their own."""
+    friction: Coulomb | Stribeck | None = effect(
+        Coulomb, Stribeck, doc="dry friction per joint; default: the URDF's `friction`"
+    )
     payload: Payload | None = effect(Payload, doc="a body that a link carries")
     servo: Servo | None = effect(Servo, doc="holds every joint at a desired angle and velocity")
 
@@ -104,7 +111,7 @@ class RobotArmParameters(Node):
         gravity_world: Any = None,
         joint_limit_override: Any = None,
         *,
-        coulomb_friction_n_m: Any = None,
+        friction: Coulomb | Stribeck | None = None,
         rotor_inertia_kg_m2: Any = None,
         gear_ratio: Any = None,
         transmission: Any = None,
@@ -138,7 +145,8 @@ class RobotArmParameters(Node):
         end_effector_link_name  any link of the file, merged ones and sites included
         gravity_world           default: the file's (MJCF says one), else (0, 0, -9.80665)
         joint_friction_n_m_s    default: the URDF's `damping`
-        coulomb_friction_n_m    default: the URDF's `friction`; none when that is all zero
+        friction                `Coulomb(torque_n_m)` or `Stribeck(...)`, with an entry per joint;
+                                default: the URDF's `friction`; none when that is all zero
         joint_limit_override    (N, 2) lower and upper, default: the URDF's
         rotor_inertia_kg_m2     at the motor; gear² times it goes on the diagonal of M, or spins
                                 behind the spring of an elastic joint
@@ -196,29 +204,39 @@ class RobotArmParameters(Node):
                 if link not in tree.frame_names:
                     place = (label, "link") if label == "payload" else (label,)
                     found.append(Problem(place, *unknown_name(link, tree.frame_names, "link")))
-        if isinstance(servo, Servo):
+
+        def of_effect(place: str, effect: Servo | DryFriction) -> Any:
+            """An effect with an entry per joint; what is wrong with it is found."""
             own: list[Problem] = []
 
-            def of_servo(label: str, value: Any, default: Any) -> Any:
+            def entries(label: str, value: Any, default: Any) -> Any:
                 if np.ndim(value) == 0 and not isinstance(value, Mapping):
                     return value * np.ones(tree.num_joints)
                 if isinstance(value, Mapping):
                     value = by_name(label, value, tree.joint_names, default, own)
                 return sized(label, value, (tree.num_joints,), own)
 
-            servo = servo.of_joints(tree, of_servo)
-            found += [problem.inside("servo") for problem in own]
+            try:
+                return effect.of_joints(tree, entries)
+            except ParameterError as error:
+                own += [] if own else error.problems
+                return effect
+            finally:
+                found.extend(problem.inside(place) for problem in own)
+
+        if isinstance(servo, Servo):
+            servo = of_effect("servo", servo)
         limits = sized("joint_limit_override", joint_limit_override, (tree.num_joints, 2), found)
         rotor = per_joint("rotor_inertia_kg_m2", rotor_inertia_kg_m2, tree.rotor_inertia)
         gear = per_joint("gear_ratio", gear_ratio, tree.gear_ratio)
-        friction = per_joint("joint_friction_n_m_s", joint_friction_n_m_s, tree.joint_friction)
-        dry = tree.joint_coulomb_friction
-        coulomb = per_joint("coulomb_friction_n_m", coulomb_friction_n_m, dry)
-        if coulomb is None and np.any(np.asarray(dry)):
-            coulomb = dry
+        viscous = per_joint("joint_friction_n_m_s", joint_friction_n_m_s, tree.joint_friction)
+        if friction is None and np.any(np.asarray(tree.joint_coulomb_friction)):
+            friction = Coulomb({})
+        if isinstance(friction, DryFriction):
+            friction = of_effect("friction", friction)
         higher = isinstance(integrator, str) and integrator in HIGHER_ORDER
-        if higher and coulomb is not None and not np.any(coulomb):
-            coulomb = None
+        if higher and isinstance(friction, Coulomb) and not np.any(np.asarray(friction.torque_n_m)):
+            friction = None
         stiffness = per_joint("joint_stiffness_n_m_per_rad", joint_stiffness_n_m_per_rad, np.inf)
         damping = per_joint("joint_stiffness_damping_n_m_s", joint_stiffness_damping_n_m_s)
         inserted = per_joint("inserted_inertia_kg_m2", inserted_inertia_kg_m2)
@@ -239,11 +257,10 @@ class RobotArmParameters(Node):
         self.end_effector_link_name = end_effector_link_name
         self.end_effector_offset_in_link = end_effector_offset_in_link
         self.base_pose_world = base_pose_world
-        self.joint_friction_n_m_s = tree.joint_friction if friction is None else friction
+        self.joint_friction_n_m_s = tree.joint_friction if viscous is None else viscous
         if gravity_world is None:
             gravity_world = tree.gravity_m_per_s2 or (0.0, 0.0, -9.80665)
         self.gravity_world = gravity_world
-        self.coulomb_friction_n_m = coulomb
         self.elastic_joints = elastic
         chosen = np.array(elastic, dtype=int)
         self.joint_stiffness_n_m_per_rad = stiffness[chosen] if elastic else None
@@ -260,7 +277,7 @@ class RobotArmParameters(Node):
         self.joint_model, self.spring_integrator = joint_model, spring_integrator
         self.saturate_effort = saturate_effort
         self.wrench_frames = tuple(wrench_frames)
-        self.payload, self.servo = payload, servo
+        self.friction, self.payload, self.servo = friction, payload, servo
 
     @property
     def base(self) -> str:
@@ -298,7 +315,12 @@ class RobotArmParameters(Node):
             "link": entries(tree.link_names, _OF_LINKS),
             "joint": entries(tree.joint_names, _OF_JOINTS)
             | entries(elastic, _OF_SPRINGS)
-            | ({} if self.servo is None else entries(tree.joint_names, _OF_SERVO)),
+            | ({} if self.servo is None else entries(tree.joint_names, _OF_SERVO))
+            | (
+                {}
+                if self.friction is None
+                else entries(tree.joint_names, _of_friction(self.friction))
+            ),
         }
 
     def state_problems(self, given: Mapping[str, Any]) -> Iterator[Problem]:

@@ -30,7 +30,7 @@ def by_name(
 
 def sized(label: str, value: Any, shape: tuple[int, ...], found: list[Problem]) -> Any:
     """A parameter given by the user, at the shape that the robot asks for; None stays None."""
-    if value is None or isinstance(value, jax.Array):
+    if value is None or (isinstance(value, jax.Array) and value.shape == shape):
         return value
     array = np.asarray(numbers(label, value), dtype=float)
     may_be_infinite = "limit" in label or label == "joint_stiffness_n_m_per_rad"

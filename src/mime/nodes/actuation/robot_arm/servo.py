@@ -10,7 +10,7 @@ its drive: q is C q then (`drive_coupling`), and gains and limits are the drive'
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -21,14 +21,13 @@ from mime.control import drives
 from mime.control.kinematics import KinematicTree, gravity_vector
 from mime.control.servo_lines import ServoLaw
 from mime.core.node import Values
-from mime.core.parameters import Effect, with_fields
-from mime.core.problem import Problem
+from mime.core.parameters import EffectByName, with_fields
 from mime.core.spec import Input, option, parameter
 
 _LIMITS = ("torque_limits_n_m", "velocity_limits_rad_per_s")
 
 
-class Servo(Effect):
+class Servo(EffectByName):
     """τ = tau_cmd + g(q) + kp (q_des - q') + kd (q̇_des - q̇') within limits, at the step's end.
 
     g is what is left of gravity where something bears a part of it (`compensating_torques`).
@@ -50,12 +49,6 @@ class Servo(Effect):
     gravity_compensation: bool = option(default=True)
     limit_torque: bool = option(default=True)
     limit_speed: bool = option(default=True)
-
-    def problems(self) -> Iterator[Problem]:
-        """A mapping waits for the arm, which knows the joints."""
-        for problem in super().problems():
-            if not isinstance(getattr(self, problem.place[0], None), Mapping):
-                yield problem
 
     def of_joints(self, tree: KinematicTree, per_joint: Callable[[str, Any, Any], Any]) -> "Servo":
         """The servo with an entry per joint: `per_joint(name, value, of joints not named)`."""

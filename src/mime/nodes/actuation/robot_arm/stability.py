@@ -129,7 +129,7 @@ def spring_warnings(arm: RobotArmParameters) -> Iterator[Warning]:
             arm.integrator == "implicit",
             arm.spring_integrator == "midpoint",
             np.eye(arm.num_joints) if (C := arm.tree.drive_coupling) is None else np.asarray(C),
-            arm.servo is not None or arm.coulomb_friction_n_m is not None,
+            arm.servo is not None or arm.friction is not None,
         )
         for M in mass_matrices(without_rotors(arm.loaded_tree, rigid_joints(arm, float)))
     ]

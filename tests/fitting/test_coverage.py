@@ -30,9 +30,12 @@ def found():
         _, _, clean = clean_motor(ROWS, late=(0.4, 1.0))
         draws = np.random.default_rng(2).normal(size=(SEEDS, ROWS, 2))
         readings = clean + NOISE * draws
+        fields = model.fields
         rows = [sensor.positions.astype(int) for sensor in one.sensors]
-        measured = [[readings[:, at, i] for i, at in enumerate(rows)]]
-        prior, fields = prior_of(model), model.fields
+        measured = {
+            f: readings[:, at, i] for i, (f, at) in enumerate(zip(fields, rows, strict=True))
+        }
+        prior = prior_of(model)
         noise = {f: np.full(SEEDS, sigma) for f, sigma in first_noise(model).items()}
         truth = [*TRUE.values(), 0.4e-3, 1e-3]
         expected = np.array([c.z(value) for c, value in zip(unknowns, truth, strict=True)])
@@ -41,7 +44,10 @@ def found():
         def normal(z):
             return model.programs.normal_of_many(z, measured, model.data)
 
-        bare = [[np.tile(clean[at, i], (SEEDS, 1)) for i, at in enumerate(rows)]]
+        bare = {
+            f: np.tile(clean[at, i], (SEEDS, 1))
+            for i, (f, at) in enumerate(zip(fields, rows, strict=True))
+        }
         squares = model.programs.normal_of_many(z, bare, model.data)
         exact = {f: np.sqrt(float(squares[f][0][0]) / len(rows[0])) for f in fields}
         for rounds in (12, 6):

@@ -139,7 +139,8 @@ def other_input(
     is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: OtherInput | None = None
     for name, shape in _SHAPES.items():
-        data = {**model.data, "inputs": [_driven(model, e, shape) for e in model.experiments]}
+        inputs = model.inputs([_driven(model, e, shape) for e in model.experiments])
+        data = {**model.data, "inputs": inputs}
         _, slopes = model.programs.linearised(z, data)
         J = np.concatenate([np.asarray(slopes[f]) @ turn / noise[f] for f in model.fields])
         J = np.concatenate([J, priors])

@@ -7,7 +7,7 @@ are a whole number of steps apart.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ _JITTER = 1e-3
 """Rows nearer to a whole number of periods than this are there: what printed times leave."""
 _LONGEST_GAP = 10.0
 """Periods over which the last input is taken to hold."""
+_SAME_PERIOD = 1.5
+"""Times the shortest, up to which periods of logs that have none of their own are made one."""
 _FAR = 7.0
 """A log so many times larger, or smaller, than the model with its start values is another unit."""
 
@@ -172,6 +174,34 @@ def experiment(
         found,
         starts,
         _settings(program, log, rows),
+    )
+
+
+def with_common_periods(program: Program, found: Sequence[Experiment]) -> list[Experiment]:
+    """Experiments whose rows are no whole periods apart, with periods that they share.
+
+    Any period near the rows' own is as good, and what has one period is simulated side by side.
+    """
+    free = sorted(e.period_s for e in found if not e.is_uniform)
+    common: dict[float, float] = {}
+    while free:
+        near = [period for period in free if period < _SAME_PERIOD * free[0]]
+        grid = commensurate(program, near[len(near) // 2])
+        common |= dict.fromkeys(near, grid)
+        free = free[len(near) :]
+    return [e if e.is_uniform else _with_period(e, common[e.period_s]) for e in found]
+
+
+def _with_period(e: Experiment, period_s: float) -> Experiment:
+    ratio = e.period_s / period_s
+    sensors = (dataclasses.replace(s, positions=s.positions * ratio) for s in e.sensors)
+    positions = e.positions * ratio
+    return dataclasses.replace(
+        e,
+        period_s=period_s,
+        positions=positions,
+        intervals=int(np.ceil(positions[-1] - _JITTER)),
+        sensors=tuple(sensors),
     )
 
 

@@ -17,7 +17,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
-from mime.fitting.experiment import Experiment, experiment, refuse_other_unit
+from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
@@ -97,6 +97,7 @@ def fit(
             experiment(double, log, columns, inputs, chosen_loss.is_robust)
             for log in (*fitted, *(log for log in chosen if log.held_out))
         ]
+        read = with_common_periods(double, read)
         experiments, held = read[: len(fitted)], read[len(fitted) :]
         _refuse_same_names([*experiments, *held])
         looked_for = coordinates(double, unknowns, experiments)

@@ -310,7 +310,7 @@ class _Bench:
                 fields = own.setdefault(node, {})
                 fields[field] = fields[field] + whole if field in fields else whole
             inputs.append(own)
-        found = self.more.programs.residuals(self.z, {**data, "inputs": inputs})
+        found = self.more.programs.residuals(self.z, {**data, "inputs": self.more.inputs(inputs)})
         residuals: dict[str, list[np.ndarray]] = {f: [] for f in self.model.fields}
         recorded: dict[str, list[np.ndarray]] = {name: [] for name in self.recorded}
         for e, rest in zip(self.model.experiments, self.more.split(found), strict=True):

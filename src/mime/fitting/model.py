@@ -5,11 +5,13 @@
 The simulation runs on a grid of steps that divides the log's period. Within an interval between two
 rows inputs are constant and y is smooth: the polynomial through its samples there gives y at any
 time, and its derivative by the delay. Across rows, where inputs jump, no polynomial goes.
+
+Experiments of one kind are simulated side by side, as elements of a batch (`groups.py`).
 """
 
 import dataclasses
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,13 +21,17 @@ import numpy as np
 from jaxtyping import Array
 
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.groups import Group, groups_of, rows_of, stacked
 from mime.fitting.parameters import assembled
 from mime.fitting.rates import SAMPLES
 from mime.fitting.rates import first_fineness as first_fineness
 from mime.fitting.rates import with_timestep as with_timestep
 from mime.fitting.unknown import Coordinate
 from mime.running.simulation import Simulation
+from mime.scenarios.fields import Index
 
+Slot = tuple[str, str, Index]
+"""Node, field and index of a number of the state."""
 Data = dict[str, Any]
 """Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
 Normal = dict[str, tuple[np.ndarray, ...]]
@@ -51,14 +57,64 @@ class Model:
         return tuple(dict.fromkeys(s.field for e in self.experiments for s in e.sensors))
 
     @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Experiments that are simulated side by side."""
+        return groups_of(self.experiments)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """Numbers of the state that some experiment starts with, each once."""
+        starts = [(s.node, s.field, s.index) for e in self.experiments for s in e.starts]
+        return tuple(dict.fromkeys(starts))
+
+    @cached_property
     def data(self) -> Data:
         """What the logs say."""
-        inputs = [e.inputs(self.fineness) for e in self.experiments]
-        positions = [[s.positions for s in e.sensors] for e in self.experiments]
-        measured = [[s.measured for s in e.sensors] for e in self.experiments]
-        found = {"inputs": inputs, "positions": positions, "measured": measured}
-        found["settings"] = [np.array([*e.settings.values()], float) for e in self.experiments]
+        found: Data = {"inputs": self.inputs([e.inputs(self.fineness) for e in self.experiments])}
+        found["starts"] = self._starts()
+        found["positions"] = [rows_of(self.experiments, g) for g in self.groups]
+        found["settings"] = [
+            np.array([[*self.experiments[i].settings.values()] for i in g.members], float)
+            for g in self.groups
+        ]
+        found["rows"] = self._rows()
+        measured: dict[str, list[np.ndarray]] = {field: [] for field in self.fields}
+        for e in self.experiments:
+            for s in e.sensors:
+                measured[s.field].append(s.measured)
+        found["measured"] = {field: np.concatenate(parts) for field, parts in measured.items()}
         return jax.device_put({**found, "counted": self.counted(1.0)})
+
+    def inputs(self, of_each: Sequence[Any]) -> list[Any]:
+        """Inputs of every step of every experiment, group by group; shorter ones hold the last."""
+        steps = self.fineness
+        return [stacked([of_each[i] for i in g.members], g.intervals * steps) for g in self.groups]
+
+    def _starts(self) -> np.ndarray:
+        """The state at the first row of every experiment, (experiments, slots)."""
+        own = {name: self.simulation.nodes[name].initial_state() for name, _, _ in self.slots}
+        default = [float(np.asarray(own[node][field])[i]) for node, field, i in self.slots]
+        found = np.tile(np.array(default, float), (len(self.experiments), 1))
+        for e, row in zip(self.experiments, found, strict=True):
+            for s in e.starts:
+                if isinstance(s.value, float):
+                    row[self.slots.index((s.node, s.field, s.index))] = s.value
+        return found
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Where each row of a field is among the readings of all groups, one after the other."""
+        places: dict[str, dict[tuple[int, int], np.ndarray]] = {f: {} for f in self.fields}
+        used = dict.fromkeys(self.fields, 0)
+        for g in self.groups:
+            sensors = [self.experiments[i].sensors for i in g.members]
+            for j, same in enumerate(zip(*sensors, strict=True)):
+                most = max(len(s.positions) for s in same)
+                for i, s in zip(g.members, same, strict=True):
+                    places[s.field][i, j] = used[s.field] + np.arange(len(s.positions))
+                    used[s.field] += most
+        return {
+            field: np.concatenate([at[key] for key in sorted(at)]) for field, at in places.items()
+        }
 
     def counted(self, part: float) -> dict[str, np.ndarray]:
         """Which rows of each field, all experiments in a row, are in the first part of a log."""
@@ -78,46 +134,70 @@ class Model:
             sums = jax.tree.map(lambda x: x[None], _normal_sums(residual, jacobian, data))
         return {field: tuple(map(np.asarray, found)) for field, found in sums.items()}
 
-    def readings(self, z: Any, data: Data) -> list[list[Array]]:
-        """What every sensor of every experiment would read in its rows."""
+    def readings(self, z: Any, data: Data) -> dict[str, Array]:
+        """What the sensors would read in their rows, by field, all experiments in a row."""
         values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
         pairs = list(zip(self.coordinates, values, strict=True))
         parameters = assembled(self.simulation, self.coordinates, values)
         sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
-        found = []
-        for number, experiment in enumerate(self.experiments):
-            steps = self.fineness
-            simulation = with_timestep(self.simulation, experiment.period_s / steps)
-            settings = dict(zip(experiment.settings, data["settings"][number], strict=True))
-            simulation = simulation.with_parameters({**parameters, **settings})
-            own = {c.key[1:]: v for c, v in pairs if c.kind == "initial" and c.key[0] == number}
-            every = steps // SAMPLES if experiment.is_uniform else 1
-            _, recorded = simulation.rollout(
-                simulation.init_state(initial_state(simulation, experiment, own)),
-                data["inputs"][number],
-                steps=experiment.intervals * steps,
-                record=_record(experiment),
-                every=every,
-            )
-            rows = zip(experiment.sensors, data["positions"][number], strict=True)
-            found.append(
-                [
-                    _reading(experiment, sensor, positions, recorded, sensing, steps // every)
-                    for sensor, positions in rows
-                ]
-            )
-        return found
+        starts = data["starts"]
+        for c, value in pairs:
+            if c.kind == "initial":
+                starts = starts.at[c.key[0], self.slots.index(c.key[1:])].set(value)
+        found: dict[str, list[Array]] = {field: [] for field in self.fields}
+        for g, *of_group in zip(
+            self.groups, data["inputs"], data["positions"], data["settings"], strict=True
+        ):
+            first = self.experiments[g.members[0]]
+
+            def read(
+                start: Any, inputs: Any, positions: Any, own: Any, first: Any = first, g: Group = g
+            ) -> list[Array]:
+                return self._read(first, g.intervals, parameters, sensing, start, inputs,
+                                  positions, own)  # fmt: skip
+
+            args = (starts[np.array(g.members)], *of_group)
+            if len(g.members) == 1:
+                made = read(*jax.tree.map(lambda x: x[0], args))
+            else:
+                made = jax.vmap(read)(*args)
+            for sensor, reading in zip(first.sensors, made, strict=True):
+                found[sensor.field].append(reading.reshape(-1))
+        return {f: jnp.concatenate(parts)[data["rows"][f]] for f, parts in found.items()}
+
+    def _read(
+        self,
+        first: Experiment,
+        intervals: int,
+        parameters: Mapping[str, Any],
+        sensing: Mapping[tuple[str, str], Any],
+        start: Any,
+        inputs: Any,
+        positions: Sequence[Any],
+        settings: Any,
+    ) -> list[Array]:
+        """The readings of one experiment of a group, whose first one has all that they share."""
+        steps = self.fineness
+        simulation = with_timestep(self.simulation, first.period_s / steps)
+        of_log = dict(zip(first.settings, settings, strict=True))
+        simulation = simulation.with_parameters({**parameters, **of_log})
+        every = steps // SAMPLES if first.is_uniform else 1
+        _, recorded = simulation.rollout(
+            simulation.init_state(initial_state(simulation, self.slots, start)),
+            inputs,
+            steps=intervals * steps,
+            record=_record(first),
+            every=every,
+        )
+        return [
+            _reading(first, sensor, at, recorded, sensing, steps // every)
+            for sensor, at in zip(first.sensors, positions, strict=True)
+        ]
 
     def residuals(self, z: Any, data: Data) -> dict[str, Array]:
         """Readings less what was measured, by field, all experiments in a row."""
-        parts: dict[str, list[Array]] = {field: [] for field in self.fields}
         readings = self.readings(z, data)
-        for experiment, made, known in zip(
-            self.experiments, readings, data["measured"], strict=True
-        ):
-            for sensor, reading, values in zip(experiment.sensors, made, known, strict=True):
-                parts[sensor.field].append(reading - values)
-        return {field: jnp.concatenate(found) for field, found in parts.items()}
+        return {field: readings[field] - data["measured"][field] for field in self.fields}
 
     @cached_property
     def programs(self) -> "Programs":
@@ -134,14 +214,14 @@ class Model:
         leaves, structure = jax.tree.flatten(self.simulation)
         shape = [
             (
-                (e.period_s, e.intervals, e.is_uniform, e.starts, *e.settings, *e.driven),
+                (e.period_s, e.is_uniform, *e.settings, *e.driven),
                 tuple((s.place, len(s.positions)) for s in e.sensors),
             )
             for e in self.experiments
         ]
         numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
         unknowns = tuple((c.kind, c.is_log, c.scale, c.key) for c in self.coordinates)
-        return structure, numbers, tuple(shape), unknowns, self.fineness
+        return structure, numbers, tuple(shape), self.groups, self.slots, unknowns, self.fineness
 
     def finer(self, times: int = 2) -> "Model":
         """The same with steps half as long, or so many times shorter."""
@@ -217,22 +297,15 @@ def _record(experiment: Experiment) -> dict[str, list[str]]:
 SENSING = ("delay", "offset", "gain")
 
 
-def initial_state(simulation: Simulation, experiment: Experiment, unknown: Any) -> Any:
+def initial_state(simulation: Simulation, slots: Sequence[Slot], values: Any) -> Any:
     """`{node: {field: value}}` of the state at the first row."""
     initial: dict[str, dict[str, Any]] = {}
-    for start in experiment.starts:
-        key = start.node, start.field, start.index
-        fields = initial.setdefault(start.node, {})
-        if start.field not in fields:
-            fields[start.field] = simulation.nodes[start.node].initial_state()[start.field]
-        value = unknown.get(key, start.value)
-        fields[start.field] = (
-            jnp.asarray(fields[start.field]).at[start.index].set(value) if start.index else value
-        )
-    return {
-        node: {field: jnp.asarray(value, float) for field, value in fields.items()}
-        for node, fields in initial.items()
-    }
+    for (node, field, index), value in zip(slots, values, strict=True):
+        fields = initial.setdefault(node, {})
+        if field not in fields:
+            fields[field] = jnp.asarray(simulation.nodes[node].initial_state()[field], float)
+        fields[field] = fields[field].at[index].set(value) if index else value
+    return initial
 
 
 def _reading(

@@ -89,7 +89,7 @@ class Plan:
 
     def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
         """Inputs of every step; shapes has a row for each driven field."""
-        held = self.model.data["inputs"][0]
+        held = jax.tree.map(lambda x: x[0], self.model.data["inputs"][0])
         found: dict[str, dict[str, Any]] = {node: dict(fields) for node, fields in held.items()}
         for shape, (field, largest) in zip(shapes, self.driven.items(), strict=True):
             where = place(self.model.simulation, field, field)
@@ -104,7 +104,7 @@ class Plan:
 
     def seen(self, shapes: Any) -> tuple[Any, Any]:
         """Readings and their Jacobian, by field."""
-        data = {**self.data, "inputs": self.inputs(shapes)}
+        data = {**self.data, "inputs": self.model.inputs(self.inputs(shapes))}
 
         def twice(z: Any) -> tuple[Any, Any]:
             readings = self.model.residuals(z, data)
@@ -124,7 +124,9 @@ class Plan:
         step = made.period_s / self.model.fineness
         simulation = with_timestep(self.model.simulation, step).with_parameters(values)
         _, recorded = simulation.rollout(
-            simulation.init_state(initial_state(simulation, made, {})),
+            simulation.init_state(
+                initial_state(simulation, self.model.slots, self.data["starts"][0])
+            ),
             inputs,
             steps=made.intervals * self.model.fineness,
             record=list(dict.fromkeys(f"{w.node}.{w.name}" for w in self.watched.values())),

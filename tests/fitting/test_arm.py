@@ -194,6 +194,51 @@ def test_dry_friction_that_the_model_does_not_have_is_told(simulation, tmp_path)
     assert (tmp_path / "arm.urdf").exists()
 
 
+def test_a_joint_without_friction_is_at_its_bound_or_near_it(simulation):
+    """Least squares are below 0 in one of these joints, and no arm has that."""
+    arm = Rig(pin.buildModelFromUrdf(URDF), 0.0, angle_noise=1e-4)
+    fit = fitted(simulation, mime.Log(arm.log(0, 300), name="a"))
+    assert fit.is_explained, str(fit)
+    found = [fit[f"arm.joint_friction_n_m_s[{j}]"] for j in range(3)]
+    assert {e.kind for e in found} == {"known", "bound"}
+    for e in found:
+        assert e.value == 0.0 if e.kind == "bound" else e.low >= 0.0 and e.low <= e.value < 0.004
+    assert str(fit).count("at its bound, 0 N·m·s/rad") == sum(e.kind == "bound" for e in found)
+    kept = fit.simulation.nodes["arm"].joint_friction_n_m_s
+    np.testing.assert_allclose(kept, [e.value for e in found], rtol=1e-6)  # single precision
+
+
+def test_a_joint_that_hardly_moves_keeps_its_prior(simulation):
+    arm, time = rig(), np.linspace(0.0, 4.0, 300)
+    felt = list(sines(3, 0, time, 4.0))
+    for part in felt:
+        part[:, 2] *= 1e-6
+    fit = fitted(simulation, mime.Log(arm.read(0, time, felt[0], felt), name="a"))
+    assert fit.is_explained, str(fit)
+    assert not fit["arm.joint_friction_n_m_s[2]"].is_known
+    for j in (0, 1):
+        e = fit[f"arm.joint_friction_n_m_s[{j}]"]
+        assert abs(e.value - FRICTION) < 1.7 * 0.5 * (e.high - e.low)  # 3.3 standard deviations
+    tree = fit.simulation.nodes["arm"].tree
+    for i in range(3):
+        body = Body(tree.masses[i], tree.coms[i], tree.inertias[i])
+        assert np.linalg.eigvalsh(bodies.pseudo_inertia(body)).min() > 0
+
+
+def test_bounds_are_kept_and_told(simulation):
+    limits = mime.Unknown(between=(0.0, 0.25))
+    unknowns = {name: limits if "friction" in name else mime.Unknown() for name in UNKNOWNS}
+    fit = fitted(simulation, mime.Log(rig().log(0, 300), name="a"), unknowns)
+    for j in range(3):
+        e = fit[f"arm.joint_friction_n_m_s[{j}]"]
+        assert (e.kind, e.value) == ("bound", pytest.approx(0.25))
+    assert str(fit).count("at its bound, 0.25 N·m·s/rad") == 3
+    assert "exist" not in str(fit)  # it is not the bodies that are wrong
+    with pytest.warns(mime.FitWarning):
+        kept = fit.simulation.nodes["arm"].joint_friction_n_m_s
+    np.testing.assert_allclose(kept, 0.25, rtol=1e-6)
+
+
 def test_a_log_or_an_arm_that_does_not_go_is_told(simulation):
     log = rig().log(2, 300)
     missing = {k: v for k, v in columns(3).items() if k != "q1"}

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mime.core.problem import InputError
 from mime.fitting.base_parameters import all_combinations
+from mime.fitting.bounded import Region, region_of
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
@@ -27,19 +27,18 @@ from mime.fitting.log import Log
 from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
-from mime.fitting.profile import linear_interval
+from mime.fitting.profile import Interval, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.result import Fit
-from mime.fitting.solve import given_noise, prior_of
+from mime.fitting.solve import given_noise
 from mime.fitting.torques import Run, arm_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.running.progress import Progress, progress_bar
 from mime.running.simulation import Simulation
 
 _ROUNDS = 25
-_PROJECTION = 500
-_ENOUGH = 1e-3
-"""Of chi²: a step that gains less changes nothing that a log could tell."""
+_MATTERS = 0.01
+"""The part of chi² that bodies which exist may cost before it is said."""
 
 
 def fit_torques(
@@ -61,8 +60,10 @@ def fit_torques(
     record = Model(double, tuple(run.experiment for run in runs), looked_for, 1)
     _refuse_other_units(model, runs)
     with progress_bar(_ROUNDS, 0, progress) as tell:
-        found = solve(model, runs, given_noise(record), _stds(looked_for), tell)
-    return _result(simulation, model, record, found, held, looked_for)
+        stds = _stds(looked_for)
+        region = region_of(double, shown.coordinates, shown.z, stds, _of_bodies(looked_for))
+        found = solve(model, runs, given_noise(record), stds, region, tell)
+    return _result(simulation, model, record, found, region, held, looked_for)
 
 
 def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
@@ -99,7 +100,7 @@ def _linear(looked_for: Sequence[Coordinate], shown: Told) -> Told:
 
 
 def _stds(looked_for: Sequence[Coordinate]) -> np.ndarray:
-    """Of what is told, where something was known beforehand; bodies keep theirs for their factors.
+    """Of what is told, where something was known beforehand; bodies have theirs in their cones.
 
     A relative std of a logarithm is twice that of a value in units of half its start.
     """
@@ -113,11 +114,21 @@ def _stds(looked_for: Sequence[Coordinate]) -> np.ndarray:
     )
 
 
+def _of_bodies(looked_for: Sequence[Coordinate]) -> dict[str, float]:
+    """What is known beforehand of bodies, a part of their size: that of their logarithms."""
+    return {
+        c.key[0]: c.std_of_z
+        for c in looked_for
+        if c.kind == "body" and c.is_log and c.std_of_z is not None
+    }
+
+
 def _result(
     simulation: Simulation,
     model: TorqueModel,
     record: Model,
     found: Found,
+    region: Region,
     held: Sequence[Run],
     looked_for: tuple[Coordinate, ...],
 ) -> Fit:
@@ -125,11 +136,9 @@ def _result(
 
     arm: Any = model.simulation.nodes[model.arm]
     shown = dataclasses.replace(model.shown, z=found.u)
-    count = sum(len(part.left) for run in found.rows for part in run)
+    count = _values(found)
     quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
-    late = np.array([c.kind == "delay" for c in shown.coordinates])
-    ends = np.array([(c.low / c.scale, c.high / c.scale) for c in shown.coordinates]).T
-    at_bound = late & ((found.u <= ends[0]) | (found.u >= ends[1]))
+    at_bound = region.at_bound(found.u)
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
     rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
@@ -140,10 +149,9 @@ def _result(
         for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
     ]
     estimates = tuple(
-        estimate_of(c, found.u[j], linear_interval(rank, found.u, j), kinds[j])
+        estimate_of(c, found.u[j], _inside(region, linear_interval(rank, found.u, j), j), kinds[j])
         for j, c in enumerate(shown.coordinates)
     )
-    z, price = _existing(looked_for, shown, found.R)
     said = given_noise(record)
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
@@ -157,8 +165,7 @@ def _result(
         fields = [field for field in test.fields if field not in found.noise]
         if fields:
             raise InputError(f"logs: a held-out log has {fields}, and no fitted log has")
-        u = np.asarray(shown.of(jnp.asarray(z)))
-        left = _by_field(test, settled_motion(model, held, u, found.noise))
+        left = _by_field(test, settled_motion(model, held, found.u, found.noise))
         held_checks = tuple(checks(test, left, found.noise, True, with_delay))
         held_traces = traces_of(test, left, True)
     return Fit(
@@ -175,16 +182,26 @@ def _result(
         starts=(1, 1),
         timestep=max(e.period_s for e in record.experiments),
         step_error=0.0,
-        kept=kept(model.simulation, looked_for, z),
+        kept=kept(model.simulation, shown.coordinates, found.u),
         other_motion=other_motion(
             arm, found.runs[0], shown.coordinates, found.noise, found.R, rank
         ),
         outliers=outliers_by_row(record, residuals, found.noise),
         traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
-        how=_how(found, price, rank, shown),
+        how=_how(found, rank, shown),
         notes=changed_starts(model.simulation, looked_for),
     )
+
+
+def _inside(region: Region, interval: Interval, j: int) -> Interval:
+    """The same without values that cannot be."""
+    low, high = max(interval.low, region.low[j]), min(interval.high, region.high[j])
+    return dataclasses.replace(interval, low=float(low), high=float(high))
+
+
+def _values(found: Found) -> int:
+    return sum(len(part.left) for run in found.rows for part in run)
 
 
 def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.ndarray]:
@@ -195,45 +212,7 @@ def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.nda
     return {field: np.concatenate(found) for field, found in parts.items()}
 
 
-def _existing(
-    looked_for: Sequence[Coordinate], shown: Told, R: np.ndarray
-) -> tuple[np.ndarray, float]:
-    """The bodies that exist nearest to what was found, and what that costs.
-
-    minimise |R (u(z) - u)|² + |(z - z_0) / width|²
-
-    In the metric of the log itself, so that what is known stays; along the rest the prior is kept.
-    """
-    prior = prior_of(Model(None, (), tuple(looked_for), 1))  # type: ignore[arg-type]
-    target = jnp.asarray(shown.z)
-
-    @jax.jit
-    def linear(z: Any) -> Any:
-        return shown.of(z) - target, jax.jacfwd(shown.of)(z)
-
-    def at(z: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        off, slope = (R @ np.asarray(part) for part in linear(z))
-        away = (z - prior.centre) / prior.width
-        g = slope.T @ off + away / prior.width
-        return float(off @ off + away @ away), g, slope.T @ slope + np.diag(prior.width**-2.0)
-
-    z, damping = prior.centre, 1e-3
-    cost, g, H = at(z)
-    for _ in range(_PROJECTION):
-        step = np.linalg.solve(H + damping * np.diag(np.diag(H)), -g)
-        ahead = np.clip(z + np.clip(step, -2.0, 2.0), prior.low, prior.high)
-        there = at(ahead)
-        gain = cost - there[0]
-        if gain > 0:
-            z, (cost, g, H) = ahead, there
-        damping = max(damping * (0.2 if gain > 0 else 8.0), 1e-12)
-        if 0 < gain < _ENOUGH or damping > 1e12:
-            break
-    off = R @ (np.asarray(shown.of(jnp.asarray(z))) - shown.z)
-    return z, float(off @ off)
-
-
-def _how(found: Found, price: float, rank: Rank, shown: Told) -> str:
+def _how(found: Found, rank: Rank, shown: Told) -> str:
     from scipy.stats import chi2
 
     run = found.runs[0]
@@ -245,10 +224,11 @@ def _how(found: Found, price: float, rank: Rank, shown: Told) -> str:
         f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
         f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
     )
-    if price > chi2.ppf(0.999, max(rank.count, 1)):
+    if found.price > max(chi2.ppf(0.999, max(rank.count, 1)), _MATTERS * _values(found)):
         words += (
-            f"\nno bodies that exist have these base parameters (chi² {price:.0f} of "
-            f"{rank.count}): something moves that the model does not have, or friction is another"
+            f"\nbodies that exist fit worse than sums of moments alone would (chi² "
+            f"{found.price:.0f} more): something moves that the model does not have, or friction "
+            "is another"
         )
     return words
 

@@ -21,8 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mime.fitting.bounded import Region
 from mime.fitting.motion import DEGREE
 from mime.fitting.parameters import Told, assembled
+from mime.fitting.rank import upper_triangle
 from mime.fitting.torques import Run, joint_of
 from mime.nodes.actuation.robot_arm.inverse import commanded_torques
 from mime.running.simulation import Simulation
@@ -231,6 +233,8 @@ class Found:
     noise: dict[str, float]
     R: np.ndarray
     rounds: int
+    price: float
+    """What it costs in |r|² that bodies must exist."""
 
 
 def solve(
@@ -238,30 +242,30 @@ def solve(
     runs: Sequence[Run],
     given: Mapping[str, float],
     stds: np.ndarray,
+    region: Region,
     tell: Callable[[int], None] = lambda done: None,
 ) -> Found:
     """Gauss-Newton on the unknowns and on all motions, with the noise that follows.
 
     given    sigma of the sensors whose noise is known
     stds     what is known of u beforehand: its standard deviation, infinite where nothing is
+    region   where u can be: every round ends there
     """
-    u, start, runs = model.shown.z.copy(), model.shown.z, list(runs)
+    u, start, runs = region.start, region.start, list(runs)
     rows = [linearised(model, run, u) for run in runs]
     noise = _first_noise(rows, runs) | dict(given)
-    late = [c.kind == "delay" for c in model.shown.coordinates]
-    ends = [(c.low / c.scale, c.high / c.scale) for c in model.shown.coordinates]
-    low = np.where(late, [end[0] for end in ends], -np.inf)
-    high = np.where(late, [end[1] for end in ends], np.inf)
     prior = np.where(np.isfinite(stds), 1.0 / stds, 0.0)
-    R, count = np.zeros((0, len(u))), 0
+    W, aim, count = np.zeros((0, len(u))), u, 0
     for count in range(1, _ROUNDS + 1):
         V = _row_space(rows, noise, prior)
         parts = [Normal(r, f, noise, len(u)) for r, f in zip(runs, rows, strict=True)]
         F = sum((p.information for p in parts), np.diag(prior**2))
         slope = sum((p.slope for p in parts), prior**2 * (u - start))
-        R = np.linalg.cholesky(V.T @ F @ V).T
-        step = -V @ np.linalg.solve(R.T @ R, V.T @ slope)
-        u = np.clip(u + step, low, high)
+        R, inverse = _root(V.T @ F @ V)
+        W, back = R @ V.T, V @ inverse @ inverse.T @ V.T
+        aim = u - back @ slope
+        before, u = u, region.least(W, aim, None if count == 1 else u)
+        step = u - before
         runs = [
             run.with_coefficients(
                 run.motion.coefficients
@@ -269,14 +273,32 @@ def solve(
             )
             for run, part in zip(runs, parts, strict=True)
         ]
-        back = V @ np.linalg.inv(R.T @ R) @ V.T
         rows = [linearised(model, run, u) for run in runs]
-        before, noise = noise, _noise(rows, parts, noise, back) | dict(given)
+        last, noise = noise, _noise(rows, parts, noise, back) | dict(given)
         tell(count)
-        quiet = all(abs(noise[f] / before[f] - 1) < _SETTLED for f in noise)
-        if quiet and np.linalg.norm(R @ V.T @ step) < _SETTLED * np.sqrt(len(R) + 1):
+        quiet = all(abs(noise[f] / last[f] - 1) < _SETTLED for f in noise)
+        if quiet and np.linalg.norm(W @ step) < _SETTLED * np.sqrt(len(W) + 1):
             break
-    return Found(u, runs, rows, noise, R @ V.T, count)
+    free = region.without_cones.least(W, aim)
+    costs = [float(np.sum((W @ (there - aim)) ** 2)) for there in (u, free)]
+    known = [cone.information(len(u)) for cone in region.cones if cone.precision > 0]
+    return Found(
+        u,
+        runs,
+        rows,
+        noise,
+        upper_triangle(np.concatenate([W, *known])),
+        count,
+        costs[0] - costs[1],
+    )
+
+
+def _root(F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R with Rᵀ R = F, and its pseudoinverse; what is below rounding in F is zero."""
+    values, axes = np.linalg.eigh(0.5 * (F + F.T))
+    told = values > len(F) * np.finfo(float).eps * values.max(initial=0.0)
+    sizes = np.sqrt(values[told])
+    return sizes[:, None] * axes[:, told].T, axes[:, told] / sizes
 
 
 def _row_space(

@@ -41,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.3.0",
+    version="2.4.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -141,6 +141,7 @@ MOTOR_META = MotorMeta(
         ("2.1.0", "2026-11-16", "`rated_current_a`, a monitor of the current."),
         ("2.2.0", "2026-11-18", "`reaction='full'`: gyroscopic moment, imbalance, tool wrench."),
         ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
+        ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",

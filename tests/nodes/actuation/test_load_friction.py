@@ -229,3 +229,5 @@ def test_what_no_gearbox_has_is_refused_by_name(values, words):
         LoadFriction(1e-3, **values)
     with pytest.raises(ParameterError, match=r"friction\.motor_load must be one number"):
         motor(friction=LoadFriction(1e-3, [0.1, 0.2]))
+    with pytest.raises(ParameterError, match=r"with integrator 'exact', got a LoadFriction"):
+        motor(integrator="exact")

@@ -55,7 +55,7 @@ class DryFriction(EffectByName):
 
     def values_at(self, omega: Any) -> list[Any]:
         """The parameters, in the precision of a speed."""
-        return [jnp.asarray(value, omega.dtype) for value in self.params.values()]
+        return [jnp.asarray(value, jnp.result_type(omega)) for value in self.params.values()]
 
     def scalar_problems(self) -> Iterator[Problem]:
         """Values that are no single numbers, as a motor has them."""

@@ -23,6 +23,7 @@ from mime.nodes.actuation.friction import Load
 from mime.nodes.actuation.motor.drive import (
     Fields,
     Mode,
+    circuit_resistance,
     command,
     limited_current,
     select,
@@ -74,7 +75,9 @@ def driven_step(motor: MotorParameters, state: Fields, u: Fields, mode: Mode, dt
     R = motor.resistance(state)
     i_next: Any = 0.0
     if mode.voltage is not False:
-        i_next = limited_current(motor, _driven_current(motor, state["current"], R, w, u, dt))
+        of_circuit = circuit_resistance(motor, state, u)
+        i = _driven_current(motor, state["current"], of_circuit, w, u, dt)
+        i_next = limited_current(motor, i)
         i_next = select(mode.voltage, i_next, 0.0)
     drive = command(motor, u, mode, w, state["velocity_integral_error"], R, dt)
     return {

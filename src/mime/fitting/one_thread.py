@@ -28,7 +28,7 @@ def libraries() -> tuple[tuple[Callable[[], int], Callable[[int], None]], ...]:
 
     found = []
     for package in (numpy, scipy):
-        at = Path(package.__file__).parent
+        at = Path(str(package.__file__)).parent
         for folder in (at.with_name(f"{at.name}.libs"), at / ".dylibs"):
             for file in sorted(folder.glob("*openblas*")):
                 library = ctypes.CDLL(str(file))

@@ -23,6 +23,7 @@ from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.missing import MUCH, Named, missing
 from mime.fitting.model import Model, in_double
+from mime.fitting.one_thread import one_thread
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
@@ -88,7 +89,7 @@ def fit(
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     if by == "inverse_dynamics" and chosen_loss.is_robust:
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), one_thread():
         double = in_double(simulation)
         if by == "inverse_dynamics":
             found = fit_torques(simulation, double, chosen, columns, unknowns, progress)

@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 
 import jax
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mime._text import quoted
 from mime.core.arguments import instance, mapping, whole, wrong
@@ -23,7 +24,6 @@ from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.missing import MUCH, Named, missing
 from mime.fitting.model import Model, in_double
-from mime.fitting.one_thread import one_thread
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
@@ -86,7 +86,9 @@ def fit(
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     if by == "inverse_dynamics" and chosen_loss.is_robust:
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
-    with jax.enable_x64(True), one_thread():
+    # OpenBLAS splits matrices as small as these among all cores and waits for them in a loop: on a
+    # machine that does other work besides, hundreds of times as long.
+    with jax.enable_x64(True), threadpool_limits(1, "blas"):
         double = in_double(simulation)
         if by == "inverse_dynamics":
             found = fit_torques(simulation, double, chosen, columns, unknowns, progress)

@@ -17,6 +17,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
+from mime.fitting.exact import note, with_exact_motors
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
@@ -89,7 +90,7 @@ def fit(
     if by == "inverse_dynamics" and chosen_loss.is_robust:
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
     with jax.enable_x64(True):
-        double = in_double(simulation)
+        double, exact = with_exact_motors(in_double(simulation))
         if by == "inverse_dynamics":
             found = fit_torques(simulation, double, chosen, columns, unknowns, progress)
             return _judged(found, strict)
@@ -104,7 +105,9 @@ def fit(
         model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
         _refuse_other_units(model, chosen_loss)
         solved = solve(model, chosen_loss, count, random, progress)
-        return _judged(_result(simulation, solved, held, unknowns), strict)
+        found = _result(simulation, solved, held, unknowns)
+        found = dataclasses.replace(found, notes=(*found.notes, *note(exact)))
+        return _judged(found, strict)
 
 
 def _judged(found: Fit, strict: bool) -> Fit:

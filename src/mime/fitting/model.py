@@ -23,7 +23,7 @@ from jaxtyping import Array
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.groups import Group, groups_of, rows_of, stacked
 from mime.fitting.parameters import assembled
-from mime.fitting.rates import SAMPLES
+from mime.fitting.rates import SAMPLES, kept_every
 from mime.fitting.rates import first_fineness as first_fineness
 from mime.fitting.rates import with_timestep as with_timestep
 from mime.fitting.unknown import Coordinate
@@ -181,7 +181,7 @@ class Model:
         simulation = with_timestep(self.simulation, first.period_s / steps)
         of_log = dict(zip(first.settings, settings, strict=True))
         simulation = simulation.with_parameters({**parameters, **of_log})
-        every = steps // SAMPLES if first.is_uniform else 1
+        every = kept_every(steps) if first.is_uniform else 1
         _, recorded = simulation.rollout(
             simulation.init_state(initial_state(simulation, self.slots, start)),
             inputs,

@@ -19,7 +19,14 @@ import jax.numpy as jnp
 from jax import lax
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2, responses
-from mime.nodes.actuation.motor.drive import Fields, Mode, limited_current, select, terminal_voltage
+from mime.nodes.actuation.motor.drive import (
+    Fields,
+    Mode,
+    circuit_resistance,
+    limited_current,
+    select,
+    terminal_voltage,
+)
 from mime.nodes.actuation.motor.linear import linear_system
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
@@ -61,7 +68,7 @@ class _Motor(NamedTuple):
     def rates(self, omega: Any, x: Any, way: Any) -> tuple[Any, Any]:
         """dw/dt and dx/dt of a rotor that slides in that way; without friction for way 0."""
         motor, u = self.motor, self.u
-        b, L, R = motor.damping_n_m_s, motor.l_henry, motor.resistance(self.state)
+        b, L, R = motor.damping_n_m_s, motor.l_henry, circuit_resistance(motor, self.state, u)
         kt, ke = motor.constants(self.state["current"])
         tau = self.tau_load - way * self.friction() - b * omega
         error = u["commanded_velocity"] - omega
@@ -97,7 +104,7 @@ def step_with_coulomb(
     """The state after dt of a motor with Coulomb friction; else as `linear.exact_step`."""
     J = inertia(motor)
     omega = state["angular_velocity"]
-    m = _Motor(motor, state, u, tau_load, mode, J, _matrix(motor, state, mode, J))
+    m = _Motor(motor, state, u, tau_load, mode, J, _matrix(motor, state, u, mode, J))
     y = motor.velocity_ki * state["velocity_integral_error"]
     x = select(mode.voltage, state["current"], select(mode.velocity, y, jnp.zeros_like(omega)))
     at_rest, _ = m.rates(jnp.zeros_like(omega), x, 0.0)
@@ -126,10 +133,10 @@ def step_with_coulomb(
     }
 
 
-def _matrix(motor: MotorParameters, state: Fields, mode: Mode, J: Any) -> Matrix2:
+def _matrix(motor: MotorParameters, state: Fields, u: Fields, mode: Mode, J: Any) -> Matrix2:
     """A of the mode; in torque mode the speed's alone."""
     if not (mode.voltage is False and mode.velocity is False):
-        A, _, _ = linear_system(motor, state, {**_NO_COMMAND}, 0.0, mode, J)
+        A, _, _ = linear_system(motor, state, u, 0.0, mode, J)
         if mode.voltage is True or mode.velocity is True:
             return A
     alone = Matrix2(-motor.damping_n_m_s / J, 0.0, 0.0, 0.0)
@@ -137,9 +144,6 @@ def _matrix(motor: MotorParameters, state: Fields, mode: Mode, J: Any) -> Matrix
         return alone
     either = mode.voltage | mode.velocity
     return Matrix2(*(select(either, a, b) for a, b in zip(A, alone, strict=True)))
-
-
-_NO_COMMAND = {"commanded_voltage": 0.0, "commanded_velocity": 0.0}
 
 
 def _way_from_rest(m: _Motor, at_rest: Any) -> Any:

@@ -18,7 +18,14 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.core.problem import ParameterError
-from mime.nodes.actuation.motor.drive import Fields, Mode, limited_current, select, terminal_voltage
+from mime.nodes.actuation.motor.drive import (
+    Fields,
+    Mode,
+    circuit_resistance,
+    limited_current,
+    select,
+    terminal_voltage,
+)
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
 
@@ -215,7 +222,7 @@ def linear_system(
     motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, J: Any
 ) -> tuple[Matrix2, tuple[Any, Any], Any]:
     """A, the steady state and the second state of d(w, x)/dt = A ((w, x) - steady state)."""
-    b, L, R = motor.damping_n_m_s, motor.l_henry, motor.resistance(state)
+    b, L, R = motor.damping_n_m_s, motor.l_henry, circuit_resistance(motor, state, u)
     kt, ke = motor.constants(state["current"])
     Kp, Ki = motor.velocity_kp, motor.velocity_ki
     V, w_des = terminal_voltage(motor, u), u["commanded_velocity"]

@@ -21,6 +21,7 @@ from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drawing import motor_drawing
 from mime.nodes.actuation.motor.drive import (
     Mode,
+    circuit_resistance,
     command,
     limited_current,
     mode_of,
@@ -57,6 +58,9 @@ class MotorNode(MotorParameters):
             "commanded_velocity": Input((), "rad/s", 0.0, "replacive", "desired rotor speed"),
             "parent_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "parent's pose"),
         }
+        if self.command_mode == "voltage":
+            words = "in the circuit, of a bridge"
+            spec["series_resistance"] = Input((), "Ω", 0.0, "replacive", words)
         if self.shaft == "driven":
             spec["shaft_velocity"] = Input((), "rad/s", 0.0, "replacive", "of the (output) shaft")
         else:
@@ -154,7 +158,8 @@ class MotorNode(MotorParameters):
         if mode.voltage is not False:
             _, ke = self.constants(i)
             V = terminal_voltage(self, u)
-            i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * R / L)
+            of_circuit = circuit_resistance(self, state, u)
+            i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * of_circuit / L)
             i_next = select(mode.voltage, limited_current(self, i_next), 0.0)
         kt, _ = self.constants(i_next)
         tau_motor = kt * i_next

@@ -1,11 +1,15 @@
 """Fits of a motor with Coulomb friction: exact steps, and intervals that have a width."""
 
+import jax
 import numpy as np
 import pytest
 
 import mime
 from mime import Cogging, Coulomb, Gear, GraphManager, MotorNode, Stribeck
 from mime.fitting.exact import with_exact_motors
+from mime.fitting.experiment import experiment
+from mime.fitting.log import Log
+from mime.fitting.model import Model
 from mime.verification.benchmarks.motor_events import SMALL, with_events
 
 TRUE = {name: value for name, value in SMALL.items() if not name.startswith("velocity")}
@@ -105,3 +109,29 @@ def test_motors_are_stepped_exactly_where_coulomb_friction_is_all_that_is_not_li
         "exact" if changed else options.get("integrator", "semi_implicit")
     )
     assert simulation.nodes["motor"].integrator == options.get("integrator", "semi_implicit")
+
+
+def test_a_descent_does_not_end_at_a_delay_of_no_row(clean):
+    """Seed 5 has a minimum just below a delay of 0, where it starts; a lower one is beyond 0."""
+    found = fitted(clean, 5)
+    assert found["motor.current delay"].value == pytest.approx(LATE_S, abs=2e-4)
+
+
+def test_extrapolated_readings_are_of_second_order(clean):
+    volts, _, _ = clean
+    table = {"time": PERIOD * np.arange(41), "volts": volts[:41], "speed": np.arange(41.0)}
+    columns = {"volts": COLUMNS["volts"], "speed": "motor.rotor_angular_velocity"}
+
+    def readings(fineness, extrapolates=False, **options):
+        simulation = bench(friction=None, **options)
+        one = experiment(simulation, Log(table), columns)
+        model = Model(simulation, (one,), (), fineness, extrapolates)
+        return np.asarray(model.readings(np.zeros(0), model.data)["motor.rotor_angular_velocity"])
+
+    with jax.enable_x64(True):
+        exact = readings(4, integrator="exact")
+        plain, finer = (np.abs(readings(n) - exact).max() for n in (32, 64))
+        better, finest = (np.abs(readings(n, True) - exact).max() for n in (32, 64))
+    assert 1.8 < plain / finer < 2.2  # first order
+    assert 3.2 < better / finest < 4.8  # second order
+    assert better < 0.1 * plain

@@ -190,6 +190,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         starts=solved.starts,
         is_complete=solved.is_complete,
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
+        is_extrapolated=model.extrapolates,
         step_error=solved.step_error,
         kept=kept(model.simulation, model.coordinates, z),
         advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
@@ -266,7 +267,7 @@ def _held_out(
     model, z, noise, loss = solved.model, solved.z, solved.noise, solved.loss
     own = coordinates(model.simulation, unknowns, held)
     found = {c.name: z[j] for j, c in enumerate(model.coordinates)}
-    test = Model(model.simulation, tuple(held), own, model.fineness)
+    test = Model(model.simulation, tuple(held), own, model.fineness, model.extrapolates)
     prior = prior_of(test)
     fixed = np.array([c.name in found for c in own])
     where = np.array([found.get(c.name, prior.centre[j]) for j, c in enumerate(own)])

@@ -25,6 +25,10 @@ from mime.running.simulation import Simulation
 COARSEST = 1000
 """Steps between two rows, at which a log is refused: its time is in another unit, most likely."""
 
+STEP_ERROR = 0.03
+"""What halving the steps may change, over the noise, before the fit takes finer ones; beyond the
+finest the readings are extrapolated, if that halves the error at least."""
+
 
 def undeclared_nodes(simulation: Simulation, timestep: float) -> tuple[str, ...]:
     """Nodes that do not say whether they are sampled, and would be stepped otherwise."""

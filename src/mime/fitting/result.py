@@ -133,6 +133,8 @@ class Fit(Mapping[str, Estimate]):
     """A joint of an arm that would tell more if it moved more."""
     is_complete: bool = True
     """False when Ctrl-C stopped its starts: the best of them was brought to its minimum."""
+    is_extrapolated: bool = False
+    """Readings are without the steps' error of first order, 2 y(h) - y(2 h)."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mime.fitting.explanation import pooled
 from mime.fitting.parameters import KINDS
+from mime.fitting.rates import STEP_ERROR
 
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
@@ -179,10 +180,16 @@ def remarks(fit: "Fit") -> Iterator[str]:
         yield "interrupted: the best of the starts until then, brought to its minimum"
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
+    extrapolated = ", extrapolated to none" if fit.is_extrapolated else ""
     yield (
         f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
-        f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
+        f"{fit.timestep:.3g} s{extrapolated}; half of that would change {small} of the noise"
     )
+    if fit.step_error > STEP_ERROR:
+        yield (
+            f"the error of the steps is not below {STEP_ERROR:g} of the noise with the shortest "
+            "that a fit takes; intervals do not contain it"
+        )
     if fit.sampled:
         yield f"sampled at their own rate: {', '.join(fit.sampled)}"
     if fit.undeclared:

@@ -52,6 +52,7 @@ from mime.mouse.brain import MouseBrainNode as MouseBrainNode
 from mime.nodes.actuation.elastic_drive import elastic_drive as elastic_drive
 from mime.nodes.actuation.elastic_joint import ElasticJointNode as ElasticJointNode
 from mime.nodes.actuation.friction import Coulomb as Coulomb
+from mime.nodes.actuation.friction import LoadFriction as LoadFriction
 from mime.nodes.actuation.friction import Stribeck as Stribeck
 from mime.nodes.actuation.motor import MotorNode as MotorNode
 from mime.nodes.actuation.motor.gear import Gear as Gear
@@ -60,11 +61,13 @@ from mime.nodes.actuation.motor.limits import Limits as Limits
 from mime.nodes.actuation.motor.magnetics import Cogging as Cogging
 from mime.nodes.actuation.motor.magnetics import Saturation as Saturation
 from mime.nodes.actuation.motor.thermal import Winding as Winding
+from mime.nodes.actuation.pendulum_load import PendulumLoadNode as PendulumLoadNode
 from mime.nodes.actuation.pwm_drive import PwmDriveNode as PwmDriveNode
 from mime.nodes.actuation.robot_arm import RobotArmNode as RobotArmNode
 from mime.nodes.actuation.robot_arm.payload import Payload as Payload
 from mime.nodes.actuation.robot_arm.servo import Servo as Servo
 from mime.nodes.actuation.rotor_stage import RotorStage as RotorStage
+from mime.nodes.actuation.servo import ServoNode as ServoNode
 from mime.nodes.control.joint_controllers import ComputedTorqueNode as ComputedTorqueNode
 from mime.nodes.control.joint_controllers import JointPDNode as JointPDNode
 from mime.nodes.control.joint_trajectory import JointTrajectoryNode as JointTrajectoryNode

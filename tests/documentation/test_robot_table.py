@@ -28,3 +28,4 @@ def test_the_page_on_robot_files_has_the_table_that_readers_go_by():
     page = (DOCS / "robot_files.md").read_text(encoding="utf-8")
     table = page.partition(START)[2].partition(END)[0]
     assert table.strip() == rules_table().strip(), "run tools/robot_table.py"
+    assert len(page.split()) < 1500, "shorten the sentences of the table, or the page"

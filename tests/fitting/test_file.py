@@ -237,6 +237,10 @@ def test_logs_of_different_machines_are_fitted_at_once_by_a_file_alone(discs, tm
         (('time_unit = "ms"', "rate_hz = 1e3"), "rate_hz is of a log without a column of the time"),
         (('time_unit = "ms"', "rate = 1e3"), "rate: unknown key (did you mean 'rate_hz'?)"),
         (
+            ('rows = "entries"', 'rows = "entries"\nspan = [1]'),
+            "fit.toml:20: logs.discs.span: span must be two",
+        ),
+        (
             ('"disc_*.json"', "[]"),
             "fit.toml:18: logs.discs.file: must name a file, got an empty list",
         ),

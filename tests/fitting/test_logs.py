@@ -41,6 +41,34 @@ def test_row_k_is_the_state_at_its_time_and_its_input_holds_from_then_on():
     assert speed.measured[0] == plain()["speed"][4]
 
 
+def test_spans_of_one_log_are_its_rows_apart():
+    """Half open: no row is in both, and none is lost."""
+    table = {**plain(), "time": [5.0 + PERIOD * k for k in range(40)]}  # counted from the first row
+    middle = 20 * PERIOD - 1e-9  # 5 + k PERIOD is rounded
+    parts = [(0.0, middle), (middle, 1.0)]
+    found = [experiment(SIMULATION, Log(table, span=span), COLUMNS) for span in parts]
+    for rows, part in zip((slice(0, 20), slice(20, 40)), found, strict=True):
+        cut = Log({name: values[rows] for name, values in table.items()})
+        expected = experiment(SIMULATION, cut, COLUMNS)
+        for own, same in zip(part.sensors, expected.sensors, strict=True):
+            assert np.array_equal(own.measured, same.measured)
+            np.testing.assert_allclose(own.positions, same.positions, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("span", "expected"),
+    [
+        ([0.0], r"span must be two times, \(0.0, 1.5\)"),
+        ([0.5, 0.2], r"span\[1\] must be a finite number > 0.5 s"),
+        ([-1.0, 0.2], r"span\[0\] must be a finite number >= 0 s"),
+        ([5.0, 6.0], "has 0 rows between 5 and 6 s; a fit takes 10 or more"),
+    ],
+)
+def test_a_span_that_cannot_be_is_refused(span, expected):
+    with pytest.raises(ValueError, match=expected):
+        experiment(SIMULATION, Log(plain(), span=span), COLUMNS)
+
+
 @pytest.mark.parametrize("kind", ["csv", "semicolons", "nc"])
 def test_files_units_and_comments_give_the_same_numbers(tmp_path, kind):
     table = plain()

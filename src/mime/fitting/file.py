@@ -71,6 +71,7 @@ class LogTable(_Table):
     rows: str = ""
     names: list[str] | dict[str, list[str]] = []
     set: dict[str, Number | str] = {}
+    span: list[Number] | None = None
     columns: dict[str, str | ColumnTable] = {}
 
 
@@ -170,6 +171,7 @@ class FitFile:
             "rows": entry.rows,
             "names": entry.names,
             "set": entry.set,
+            "span": entry.span,
             "columns": self._columns(("logs", name, "columns"), entry.columns) or None,
         }
         is_one = isinstance(entry.file, dict) or files == [folder / str(entry.file)]

@@ -62,6 +62,9 @@ class Log:
     set: Mapping[str, float | str] = dataclasses.field(default_factory=dict)
     """Parameters that were others in this experiment, `{"servo.kp": 400.0}`; `"head.kp"` is the
     value of that name in the head of the file."""
+    span: Sequence[float] | None = None
+    """Only the rows from one time on to before another, in seconds since the first: `(0.0, 1.5)`.
+    Two logs of one file, one held out, are so told apart."""
 
     def __post_init__(self) -> None:
         if isinstance(self.source, str | os.PathLike):
@@ -95,6 +98,8 @@ class Log:
             object.__setattr__(self, "names", tuple(texts("names", self.names)))
         for address, given in mapping("set", self.set, "{'node.parameter': value}").items():
             instance(f"set[{address!r}]", given, str, int, float, np.number)
+        if self.span is not None:
+            object.__setattr__(self, "span", _span(self.span))
 
     @property
     def label(self) -> str:
@@ -141,6 +146,14 @@ def _as_log(value: Any) -> Log:
     return Log(instance("logs", value, str, os.PathLike, dict, np.ndarray))
 
 
+def _span(value: Any) -> tuple[float, float]:
+    ends = several("span", value)
+    if len(ends) != 2:
+        raise wrong("span", "two times, (0.0, 1.5)", value)
+    first = real("span[0]", ends[0], "s", least=0.0)
+    return first, real("span[1]", ends[1], "s", above=first)
+
+
 def _is_frame(value: Any) -> bool:
     """A DataFrame, of pandas or of what looks like it."""
     return hasattr(value, "to_numpy") and hasattr(value, "columns")
@@ -174,9 +187,18 @@ def read_rows(
         if values.shape != time.shape:
             words = f"has {len(values)} rows, and {time_of!r} has {len(time)}"
             raise LogError(file, words, column=name)
-    if len(time) < _FEWEST_ROWS:
-        raise LogError(file, f"has {len(time)} rows; a fit takes {_FEWEST_ROWS} or more")
     _check_time(file, log.time, time, lines)
+    within = ""
+    if log.span is not None:
+        first, last = log.span
+        since = time - time[:1]
+        kept = (first <= since) & (since < last)
+        within = f" between {first:g} and {last:g} s"
+        time, lines = time[kept], lines[kept]
+        found = {name: values[kept] for name, values in found.items()}
+    if len(time) < _FEWEST_ROWS:
+        words = f"has {len(time)} rows{within}; a fit takes {_FEWEST_ROWS} or more"
+        raise LogError(file, words)
     for name in inputs:
         _check_finite(file, name, found[name], lines)
     for name in sensors:

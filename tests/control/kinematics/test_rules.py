@@ -460,5 +460,21 @@ def test_notes_that_differ_in_names_alone_share_a_row(tmp_path):
     file.write_text(urdf((ARM + TIP).replace('effort="5"', 'effort="0"')))
     rows = report_rows(parse_robot(file).report)
     assert [row for row in rows if "effort" in row[2]] == [
-        ("noted", "r.urdf:4", "joint 'j' has effort limit 0; and 1 more like it", "no effort limit")
+        (
+            "noted",
+            "r.urdf:4",
+            "joint 'j' has effort limit 0; and 1 more like it: 'k'",
+            "no effort limit",
+        )
     ]
+
+
+def test_loops_name_their_bodies_and_two_alike_on_one_line_count_once(read):
+    weld = '<weld body1="b" body2="a"/>'
+    text = mjcf(f"{BOTH}<equality>{weld}{weld}<connect body1='a' anchor='0 0 0'/></equality>")
+    assert [finding.what for finding in read(text).findings if finding.rule == "loop"] == [
+        "<weld> closes a loop between bodies 'b' and 'a'",
+        "<connect> closes a loop between bodies 'a' and 'world'",
+    ]
+    (warned,) = read(text, open_loops=True).warned
+    assert f"{RULES['open loop'].what} (2)" in warned

@@ -145,7 +145,8 @@ def warning_words(reported: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-_NAME_OR_LINE = re.compile(r"'[^']*'|\bline \d+")
+_NAME = re.compile(r"'[^']*'")
+_NAME_OR_LINE = re.compile(_NAME.pattern + r"|\bline \d+")
 HEADINGS = ("class", "line", "what", "effect")
 
 
@@ -168,13 +169,19 @@ def report_rows(report: Sequence[Finding]) -> list[tuple[str, str, str, str]]:
 
 
 def _and_more(alike: Sequence[Finding]) -> str:
-    more = len(alike) - 1
-    return alike[0].what + (f"; and {more} more like it" if more else "")
+    first, *others = alike
+    if not others:
+        return first.what
+    known = set(_NAME.findall(first.what))
+    names = [name for finding in others for name in _NAME.findall(finding.what)]
+    new = [name for name in dict.fromkeys(names) if name not in known]
+    listed = ", ".join(new[:_NAMED]) + (", ..." if len(new) > _NAMED else "")
+    return f"{first.what}; and {len(others)} more like it" + (f": {listed}" if new else "")
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """By file and line."""
-    return sorted(findings, key=lambda finding: (finding.place, finding.line or 0))
+    """By file and line, without those that say the same of the same line."""
+    return sorted(dict.fromkeys(findings), key=lambda finding: (finding.place, finding.line or 0))
 
 
 def checked_choice(on_problem: str) -> str:

@@ -29,45 +29,35 @@ RULES: dict[str, Rule] = {
     # Noted.
     "visual": Rule(
         "noted",
-        "mistakes in a `<visual>` or a material: a second shape or colour, a mesh scale of one "
-        "number",
-        "drawn as far as it has a meaning",
+        "mistakes in a `<visual>` or material: a second shape, a mesh scale of one number",
+        "drawn as far as possible",
     ),
     "mesh": Rule("noted", "meshes and packages that are not found", "drawn as a box", ignored=True),
-    "tag": Rule(
-        "noted",
-        "tags that MIME does not read: `<collision>`, `<gazebo>`, ...",
-        "left out",
-        ignored=True,
-    ),
-    "xml": Rule("noted", "blank space before the XML declaration, malformed comments", "skipped"),
+    "tag": Rule("noted", "other tags: `<collision>`, `<gazebo>`, ...", "left out", ignored=True),
+    "xml": Rule("noted", "space before the XML declaration, malformed comments", "skipped"),
     "twice": Rule("noted", "a tag twice, saying the same", "the first is read"),
     "floating": Rule(
         "noted",
         "a `floating` joint at a root without mass",
-        'the robot has `base="floating"`, from the origin of that joint',
+        '`base="floating"`, from the origin of that joint',
     ),
-    "no limit": Rule(
-        "noted", "effort or velocity limits of 0 or -1", "the joint has no such limit"
-    ),
+    "no limit": Rule("noted", "effort or velocity limits of 0 or -1", "no such limit"),
     "unused": Rule(
         "noted",
-        "limits of a continuous joint, `<dynamics>` of a fixed one, transmissions without rotor "
-        "inertia that do not drive one moving joint",
+        "limits of a continuous joint, `<dynamics>` of a fixed one, transmissions without "
+        "rotor inertia that drive no single joint",
         "not used",
         ignored=True,
     ),
     "drives": Rule(
         "noted",
-        "transmissions of type `DifferentialTransmission` or `FourBarLinkageTransmission` with a "
-        "`<rotorInertia>`",
-        "the joints share two motors; their `<dynamics>`, effort and velocity limits are those of "
-        "the drives, after their gears",
+        "`DifferentialTransmission` or `FourBarLinkageTransmission` with a `<rotorInertia>`",
+        "two joints share two motors; `<dynamics>` and limits are the drives', after their gears",
     ),
     "unlimited": Rule(
         "noted",
-        "other joints without lower and upper limit",
-        "the joint is unlimited",
+        "revolute and prismatic joints without lower and upper limit",
+        "unlimited",
         ignored=True,
     ),
     "no joint": Rule(
@@ -76,18 +66,18 @@ RULES: dict[str, Rule] = {
     "no mass": Rule(
         "noted",
         "robots without any mass",
-        "for kinematics: dynamics are 0, and RobotArmNode refuses the robot",
+        "for kinematics: dynamics are 0; RobotArmNode refuses it",
         mend="every joint is held",
     ),
     "no inertia": Rule(
         "noted",
         "joints that move neither mass nor inertia",
-        "forward dynamics refuses the tree, all else works",
+        "only forward dynamics refuses the tree",
         mend="held at 0, or at the next limit",
     ),
     "inertia": Rule(
         "noted",
-        "inertias of no solid body: a moment above the sum of the others, `izz` alone",
+        "inertias of no solid body: one moment above the sum of the others, `izz` alone",
         "kept as written",
         mend="the nearest physical inertia",
     ),
@@ -104,29 +94,26 @@ RULES: dict[str, Rule] = {
     "gravcomp": Rule(
         "noted",
         "`gravcomp`",
-        "a force -c m g at the centre of mass, within the actuator's limit where "
-        "`actuatorgravcomp` says so",
+        "a force -c m g at the centre of mass; `actuatorgravcomp`: within the actuator's limit",
     ),
     "mimic": Rule(
         "noted",
         "`<equality><joint>` that are linear or constant",
-        "the joint mimics the other exactly, or is held",
+        "an exact mimic, or a held joint",
     ),
     "renamed": Rule("noted", "sites with the name of a body or a site", "the frame is `site/NAME`"),
     # Reported.
     "degrees": Rule(
-        "reported",
-        "limits of hinges that look like degrees: multiples of a half from 30 to 720",
-        "kept as rad",
+        "reported", "limits that look like degrees: multiples of 0.5 from 30 to 720", "kept as rad"
     ),
     "half inertial": Rule(
         "reported",
         "an `<inertial>` without `<mass>`, or without `<inertia>`",
-        "the link has no mass, or its mass at a point",
+        "no mass, or a mass at a point",
     ),
     "transmission": Rule(
         "reported",
-        "transmissions with a rotor inertia that do not drive one moving joint, or hold `TODO`",
+        "transmissions with rotor inertia that drive no single joint, or with `TODO`",
         "their rotor inertias are not used",
         ignored=True,
     ),
@@ -142,7 +129,7 @@ RULES: dict[str, Rule] = {
     "tendon": Rule("reported", "tendons", "the joints move without them", ignored=True),
     "actuator": Rule(
         "reported",
-        "actuators off the joints, with a state, a delay, or a law that is not affine",
+        "actuators off joints, with state, delay or a law that is not affine",
         "they drive nothing",
         ignored=True,
     ),
@@ -153,9 +140,7 @@ RULES: dict[str, Rule] = {
         "the joints move on their own",
         ignored=True,
     ),
-    "friction": Rule(
-        "reported", "joints with friction loss", "a joint at rest stays; MuJoCo lets it creep"
-    ),
+    "friction": Rule("reported", "friction loss", "a joint at rest stays; in MuJoCo it creeps"),
     "base passive": Rule(
         "reported",
         "damping, friction, armature and springs of a free joint",
@@ -171,24 +156,21 @@ RULES: dict[str, Rule] = {
     "borne": Rule(
         "reported",
         "`actuatorgravcomp` in a file without actuators",
-        "the weight is borne; MuJoCo bears nothing",
+        "the weight is borne, in MuJoCo it is not",
     ),
     "one-sided": Rule(
-        "reported",
-        "actuator force ranges that are not the same both ways",
-        "the larger is the effort limit",
+        "reported", "actuator force ranges that are not symmetric", "the larger is the effort limit"
     ),
     # Refused.
     "malformed": Rule(
         "refused",
-        "files that are cut off; entities; attributes that are missing or hold no finite number; "
-        "an axis of length 0",
+        "files that are cut off; entities; attributes without a finite number; an axis of length 0",
         "correct the line",
     ),
     "contradiction": Rule("refused", "a tag twice, saying different things", "delete one of them"),
     "structure": Rule(
         "refused",
-        "links and joints that are missing, there twice, or form a cycle; several roots",
+        "links and joints that are missing, twice or in a cycle; several roots",
         "correct the names",
     ),
     "joint type": Rule("refused", "planar joints, other floating joints", "split them"),
@@ -199,7 +181,7 @@ RULES: dict[str, Rule] = {
     ),
     "negative moment": Rule(
         "refused",
-        "a negative principal moment of inertia of a link that moves",
+        "a negative principal moment of a link that moves",
         "correct the inertia",
         mend="the nearest physical inertia",
     ),
@@ -214,26 +196,26 @@ RULES: dict[str, Rule] = {
     ),
     "xacro": Rule(
         "refused",
-        "xacro elements in a `.urdf`: xacro is code",
+        "xacro, which is code, in a `.urdf`",
         "`parse_xacro`, or `--xacro` on the command line",
     ),
     "mesh mass": Rule(
         "refused",
         "bodies whose mass follows from a missing mesh",
-        "give the mesh, or the body an `<inertial>`",
+        "give the mesh, or an `<inertial>`",
     ),
     "code": Rule("refused", "plug-ins and extensions: they load code", "remove them"),
     "soft": Rule("refused", "flexible and composite bodies, models within models", "remove them"),
     "loop": Rule(
         "refused",
         "closed loops: `connect`, `weld`, a link with two parents",
-        "take out by `lock=` or `subtree=`, or cut by `open_loops=True`",
+        "`lock=` or `subtree=` takes them out, `open_loops=True` cuts them",
     ),
-    "ball": Rule("refused", "ball joints", "take out by `lock=` or `subtree=`"),
+    "ball": Rule("refused", "ball joints", "`lock=` or `subtree=` takes them out"),
     "several bodies": Rule(
         "refused",
         "several free bodies, joints beside a floating base",
-        "take out by `lock=` or `subtree=`",
+        "`lock=` or `subtree=` takes them out",
     ),
 }
 """The table, by the names that findings carry."""

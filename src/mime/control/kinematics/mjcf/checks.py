@@ -105,7 +105,9 @@ def _loops(compiled: Compiled) -> Iterator[Finding]:
         bodies = [_body(compiled, e, int(i[e])) for i in (model.eq_obj1id, model.eq_obj2id)]
         wanted = all(body in selection.bodies for body in bodies)
         if wanted and len({selection.carrier(body) for body in bodies}) == 2:
-            yield compiled.element("equalities", e).finding("closes a loop")
+            one, other = (compiled.body_names[body] for body in bodies)
+            words = f"closes a loop between bodies {one!r} and {other!r}"
+            yield compiled.element("equalities", e).finding(words)
 
 
 def _body(compiled: Compiled, equality: int, index: int) -> int:

@@ -76,6 +76,13 @@ def terminal_voltage(motor: MotorParameters, u: Fields) -> Any:
     return V if motor.limits is None else motor.limits.voltage(V)
 
 
+def circuit_resistance(motor: MotorParameters, state: Fields, u: Fields) -> Any:
+    """R(T) of the winding, and what is in series with it."""
+    R, outside = motor.resistance(state), u.get("series_resistance")
+    absent = isinstance(outside, np.ndarray | np.generic) and not np.any(outside)
+    return R if outside is None or absent else R + outside
+
+
 def limited_current(motor: MotorParameters, i: Any) -> Any:
     """i, within what the drive lets through."""
     return i if motor.limits is None else motor.limits.current(i, motor.kt_n_m_per_a)

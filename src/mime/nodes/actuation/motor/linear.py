@@ -6,7 +6,7 @@
 
 y is the rotor's speed. Effects that are not linear (friction, cogging, saturation, limits, gear
 losses) are left out; a gear's output inertia is in J. A driven shaft is taken as free: this is the
-motor alone. `exact_step` is the step of `integrator="exact"`.
+motor alone. `exact_step` is the step of `integrator="exact"` without dry friction (`events`).
 """
 
 from functools import partial
@@ -18,7 +18,14 @@ from jaxtyping import Array, ArrayLike, Complex, Float
 
 from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2
 from mime.core.problem import ParameterError
-from mime.nodes.actuation.motor.drive import Fields, Mode, limited_current, select, terminal_voltage
+from mime.nodes.actuation.motor.drive import (
+    Fields,
+    Mode,
+    circuit_resistance,
+    limited_current,
+    select,
+    terminal_voltage,
+)
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
 
@@ -176,7 +183,7 @@ def exact_step(
     i_next, integral_next = 0.0, integral
 
     if not (mode.voltage is False and mode.velocity is False):
-        A, (w_ss, x_ss), x = _linear_system(motor, state, u, tau_load, mode, J)
+        A, (w_ss, x_ss), x = linear_system(motor, state, u, tau_load, mode, J)
         change = flow(A, omega - w_ss, x - x_ss, dt)
         turned = w_ss * dt + change.integral_0
         is_linear_pair = mode.voltage | mode.velocity
@@ -211,11 +218,11 @@ def _checked(motor: MotorParameters, mode: str | None) -> str:
     return mode
 
 
-def _linear_system(
+def linear_system(
     motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, J: Any
 ) -> tuple[Matrix2, tuple[Any, Any], Any]:
     """A, the steady state and the second state of d(w, x)/dt = A ((w, x) - steady state)."""
-    b, L, R = motor.damping_n_m_s, motor.l_henry, motor.resistance(state)
+    b, L, R = motor.damping_n_m_s, motor.l_henry, circuit_resistance(motor, state, u)
     kt, ke = motor.constants(state["current"])
     Kp, Ki = motor.velocity_kp, motor.velocity_ki
     V, w_des = terminal_voltage(motor, u), u["commanded_velocity"]

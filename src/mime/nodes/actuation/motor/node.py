@@ -16,11 +16,12 @@ from mime.core.pose import IDENTITY_POSE, Pose, Quat, Vec3, compose, quat_from_a
 from mime.core.pose import Scalar as Angle
 from mime.core.problem import ParameterError
 from mime.core.spec import Input, Output
-from mime.nodes.actuation.motor import carried, linear, rotor
+from mime.nodes.actuation.motor import carried, events, linear, rotor
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drawing import motor_drawing
 from mime.nodes.actuation.motor.drive import (
     Mode,
+    circuit_resistance,
     command,
     limited_current,
     mode_of,
@@ -57,6 +58,9 @@ class MotorNode(MotorParameters):
             "commanded_velocity": Input((), "rad/s", 0.0, "replacive", "desired rotor speed"),
             "parent_pose_world": Input((7,), "m", IDENTITY_POSE, "replacive", "parent's pose"),
         }
+        if self.command_mode == "voltage":
+            words = "in the circuit, of a bridge"
+            spec["series_resistance"] = Input((), "Ω", 0.0, "replacive", words)
         if self.shaft == "driven":
             spec["shaft_velocity"] = Input((), "rad/s", 0.0, "replacive", "of the (output) shaft")
         else:
@@ -154,7 +158,8 @@ class MotorNode(MotorParameters):
         if mode.voltage is not False:
             _, ke = self.constants(i)
             V = terminal_voltage(self, u)
-            i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * R / L)
+            of_circuit = circuit_resistance(self, state, u)
+            i_next = (i + dt / L * (V - ke * w)) / (1.0 + dt * of_circuit / L)
             i_next = select(mode.voltage, limited_current(self, i_next), 0.0)
         kt, _ = self.constants(i_next)
         tau_motor = kt * i_next
@@ -172,11 +177,12 @@ class MotorNode(MotorParameters):
         }
 
     def _exact(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
-        """The matrix exponential of the mode's linear system."""
+        """The matrix exponential of the mode's linear system, between stops and breakaways."""
         tau_load = rotor.load_on_rotor(self, u["load_torque"])
         if self.cogging is not None:
             tau_load = tau_load + self.cogging.torque(state["angle"])
-        return linear.exact_step(self, state, u, tau_load, mode, dt)
+        step = linear.exact_step if self.friction is None else events.step_with_coulomb
+        return step(self, state, u, tau_load, mode, dt)
 
     def compute_boundary_fluxes(
         self, state: State, boundary_inputs: Values, dt: float | Scalar

@@ -13,7 +13,7 @@ from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import Problem
 from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange, effect, option, parameter
-from mime.nodes.actuation.friction import Coulomb, Stribeck
+from mime.nodes.actuation.friction import Coulomb, LoadFriction, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits
@@ -41,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.2.0",
+    version="2.5.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -76,7 +76,8 @@ MOTOR_META = MotorMeta(
         r"\quad \theta_{n+1} = \theta_n + \omega_{n+1} \Delta t",
         r"\text{driven shaft:} \quad i_{n+1} \text{ at the constant } \omega_s, "
         r"\quad \theta_{n+1} = \theta_n + N \omega_s \Delta t",
-        r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss})",
+        r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss}), \quad "
+        r"\text{with Coulomb friction from event to event}",
     ),
     assumptions=(
         "One rotational degree of freedom, a rigid tool, a constant inertia; balanced unless "
@@ -104,6 +105,9 @@ MOTOR_META = MotorMeta(
         "Semi-implicit Euler is of first order, and takes the back-EMF and the PI explicitly: "
         "beyond largest_stable_timestep(), about 2 J R / (kt ke) in voltage mode, it grows without "
         "bound, and the node warns. integrator='exact' has no such limit.",
+        "With Coulomb friction an exact step finds up to four stops, breakaways and reversals and "
+        "spends the rest of the step at rest. None has more with real poles, or if it lasts half "
+        "a period of complex ones at most; a longer step warns.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
         "With reaction 'full' the mount's acceleration is that over the step, and its first step "
@@ -136,6 +140,9 @@ MOTOR_META = MotorMeta(
         ("2.0.1", "2026-11-16", "`largest_stable_timestep`, a warning beyond it; ranges as run."),
         ("2.1.0", "2026-11-16", "`rated_current_a`, a monitor of the current."),
         ("2.2.0", "2026-11-18", "`reaction='full'`: gyroscopic moment, imbalance, tool wrench."),
+        ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
+        ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
+        ("2.5.0", "2026-11-19", "`friction=LoadFriction(...)`: friction that grows with the load."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -144,6 +151,9 @@ MOTOR_META = MotorMeta(
         "Analysis of Electric Machinery and Drive Systems. The DC brushed motor's equations.",
         "[@Olsson1998] Olsson, H., Åström, K. J., Canudas de Wit, C., Gäfvert, M., Lischinsky, P. "
         "(1998). Friction Models and Friction Compensation. Coulomb and Stribeck friction.",
+        "[@Duclusaud2025] Duclusaud, M., Passault, G., Padois, V., Ly, O. (2025). Extended "
+        "Friction Models for the Physics Simulation of Servo Actuators. Friction that "
+        "grows with the load.",
         "[@CTMS] Control Tutorials for MATLAB and Simulink: DC motor speed, system modeling. "
         "University of Michigan. State space and transfer function.",
         "[@Higham2008] Higham, N. J. (2008). Functions of Matrices. Newton's divided differences "
@@ -159,6 +169,7 @@ MOTOR_META = MotorMeta(
         Mapped("axis-angle to quaternion", f"{_MODULE}._quat_from_axis_angle", "in compose_pose"),
         Mapped("mode dispatch", f"{_MODULE}.drive.mode_of", "torque > voltage > velocity"),
         Mapped("e^{A dt}", "mime.control.linear_flow.flow", "2x2, closed form"),
+        Mapped("stop, breakaway", f"{_MODULE}.events.step_with_coulomb", "exact, Coulomb"),
         Mapped("driven shaft", f"{_MODULE}.rotor.driven_step"),
         Mapped("tau_s", f"{_MODULE}.rotor.shaft_torque"),
         Mapped("M_p, F_p", f"{_MODULE}.carried.reaction_wrench", "reaction 'full'"),
@@ -168,6 +179,11 @@ MOTOR_META = MotorMeta(
         Mapped(
             "friction: tau_f(w)",
             "mime.nodes.actuation.friction.Stribeck.torque",
+            "implicit, sticks",
+        ),
+        Mapped(
+            "friction: tau_f(w, tau_m, tau_e)",
+            "mime.nodes.actuation.friction.LoadFriction.largest",
             "implicit, sticks",
         ),
         Mapped("cogging: A sin(n theta + phase)", f"{_MODULE}.magnetics.Cogging.torque"),
@@ -206,7 +222,8 @@ class MotorParameters(Node):
     command_mode: str = option(default="auto", choices=("auto", "torque", "voltage", "velocity"))
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""
     integrator: str = option(default="semi_implicit", choices=("semi_implicit", "exact"))
-    """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length."""
+    """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length.
+    With Coulomb friction it finds stops, breakaways and reversals within the step."""
     shaft: str = option(default="free", choices=("free", "driven"))
     """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
     inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
@@ -215,7 +232,9 @@ class MotorParameters(Node):
     an imbalance and the wrench on the tool too, of a rotor that knows its parent's twist."""
 
     gear: Gear | None = effect(Gear, doc="between the rotor and the output shaft")
-    friction: Coulomb | Stribeck | None = effect(Coulomb, Stribeck, doc="dry friction of the rotor")
+    friction: Coulomb | Stribeck | LoadFriction | None = effect(
+        Coulomb, Stribeck, LoadFriction, doc="dry friction of the rotor"
+    )
     cogging: Cogging | None = effect(Cogging, doc="torque ripple of the magnets and slots")
     saturation: Saturation | None = effect(Saturation, doc="of the torque constant, by the current")
     winding: Winding | None = effect(Winding, doc="temperature of the winding, and R(T)")
@@ -316,18 +335,17 @@ class MotorParameters(Node):
                 yield Problem((name,), words, hint)
 
     def _not_linear(self) -> Iterator[Problem]:
-        mode = self.command_mode
+        mode, hint = self.command_mode, "Use integrator 'semi_implicit'"
+        if isinstance(self.friction, Stribeck | LoadFriction):
+            kind = type(self.friction).__name__
+            message = f"must be a Coulomb or None with integrator 'exact', got a {kind}"
+            yield Problem(("friction",), message, hint)
         losses = None if self.gear is None else self.gear.efficiency
         limits = None if mode == "voltage" else self.limits
-        effects = {
-            ("friction",): self.friction,
-            ("gear", "efficiency"): losses,
-            ("limits",): limits,
-        }
         message = f"must be None with integrator 'exact' and command_mode {mode!r}: not linear"
-        for place, given in effects.items():
+        for place, given in {("gear", "efficiency"): losses, ("limits",): limits}.items():
             if given is not None:
-                yield Problem(place, message, "Use integrator 'semi_implicit'")
+                yield Problem(place, message, hint)
 
 
 def _unit_quaternion(pose: Any) -> Any:

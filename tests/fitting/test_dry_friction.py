@@ -125,7 +125,7 @@ def test_extrapolated_readings_are_of_second_order(clean):
     def readings(fineness, extrapolates=False, **options):
         simulation = bench(friction=None, **options)
         one = experiment(simulation, Log(table), columns)
-        model = Model(simulation, (one,), (), fineness, extrapolates)
+        model = Model(simulation, (one,), (), fineness, extrapolates=extrapolates)
         return np.asarray(model.readings(np.zeros(0), model.data)["motor.rotor_angular_velocity"])
 
     with jax.enable_x64(True):

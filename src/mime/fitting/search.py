@@ -9,10 +9,12 @@ import numpy as np
 from mime.core.problem import InputError
 from mime.fitting.approach import ROUNDS as _APPROACH
 from mime.fitting.approach import approached
+from mime.fitting.divided import carried_again
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rates import FINEST, STEP_ERROR
 from mime.fitting.solve import (
+    RESOLUTION,
     Interrupted,
     Prior,
     estimated_noise,
@@ -23,6 +25,8 @@ from mime.fitting.solve import (
     prior_of,
     whitened,
 )
+from mime.fitting.states import estimated_noise as estimated_with_states
+from mime.fitting.states import reduced
 from mime.running.progress import Progress, progress_bar
 
 ROUNDS = 60
@@ -80,12 +84,18 @@ def solve(
                 if beyond is not None:
                     z = beyond
                     continue
-            error = _step_error(model, z, noise)
+            if model.windows is not None:
+                starts = reduced(model, z, noise, loss).starts
+                model = carried_again(model, z, starts)
+                z, noise, more = _settled(model, z, noise, prior, loss, tell)
+                model = at_states(model, z, noise, loss)
+                simulations += more
+            error = _step_error(model, z, noise, loss)
             if error < STEP_ERROR:
                 break
             if 2 * model.fineness > FINEST:
                 better = model.finer().extrapolated()
-                if model.extrapolates or _step_error(better, z, noise) > 0.5 * error:
+                if model.extrapolates or _step_error(better, z, noise, loss) > 0.5 * error:
                     break
                 model = better
                 continue
@@ -121,22 +131,15 @@ def _settled(
     said, simulations = given_noise(model), 0
     rows = dict.fromkeys(model.fields, 0)
     spread = dict.fromkeys(model.fields, 0.0)
-    for e in model.experiments:
+    for e in model.whole.experiments:
         for s in e.sensors:
             rows[s.field] += len(s.measured)
             spread[s.field] = max(spread[s.field], float(np.std(s.measured)))
     for count in range(_NOISE_ROUNDS):
         z, _, more = polish(model, z, noise, prior, loss)
         simulations += more
-        residual, jacobian = model.programs.linearised(z, model.data)
-        parts = {}
-        for f in model.fields:
-            r, J = np.asarray(residual[f]), np.asarray(jacobian[f])
-            parts[f] = loss.squares(r, noise[f]), None, J.T @ J
-        new = {
-            f: float(sigma)
-            for f, sigma in estimated_noise(parts, rows, noise, prior, spread).items()
-        }
+        new = _estimated(model, z, noise, prior, loss, rows)
+        new = {f: max(sigma, RESOLUTION * spread[f]) for f, sigma in new.items()}
         new |= said
         change = max(abs(new[f] / noise[f] - 1) for f in noise)
         noise = new
@@ -160,7 +163,7 @@ def _beyond_kinks(
     near = [j for j in delays if abs(z[j] - round(z[j])) < _NEAR]
     if not near:
         return None, 0
-    r, _ = whitened(model, z, noise, prior)
+    r, _ = whitened(model, z, noise, prior, loss)
     least, best, count = float(r @ r), None, 1
     for j in near:
         starts = []
@@ -168,7 +171,9 @@ def _beyond_kinks(
             start = z.copy()
             start[j] = np.clip(round(z[j]) + side * _NEAR, prior.low[j], prior.high[j])
             starts.append(start)
-        told = [float(np.linalg.norm(whitened(model, at, noise, prior)[1][:, j])) for at in starts]
+        told = [
+            float(np.linalg.norm(whitened(model, at, noise, prior, loss)[1][:, j])) for at in starts
+        ]
         count += 2
         for start, side in zip(starts, (-1.0, 1.0), strict=True):
             if max(told) < _KINK * min(told):
@@ -181,10 +186,48 @@ def _beyond_kinks(
     return best, count
 
 
-def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float]) -> float:
-    """What steps half as long change in any sensor, root mean square over its noise."""
+def _estimated(
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    prior: Prior,
+    loss: Loss,
+    rows: Mapping[str, int],
+) -> dict[str, float]:
+    """The noise that residuals at the minimum have."""
+    if model.windows is not None:
+        information = np.diag(prior.width**-2.0)
+        found = reduced(model, z, noise, loss)
+        return estimated_with_states(model, found, noise, information, loss)
+    residual, jacobian = model.programs.linearised(z, model.data)
+    parts = {}
+    for f in model.fields:
+        r, J = np.asarray(residual[f]), np.asarray(jacobian[f])
+        parts[f] = loss.squares(r, noise[f]), None, J.T @ J
+    least = dict.fromkeys(model.fields, 0.0)
+    return {f: float(s) for f, s in estimated_noise(parts, rows, noise, prior, least).items()}
+
+
+def at_states(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> Model:
+    """Windows that start from their best initial states at z; any other model as it is."""
+    if model.windows is None:
+        return model
+    starts = reduced(model, z, noise, loss).starts
+    return dataclasses.replace(model, windows=dataclasses.replace(model.windows, starts=starts))
+
+
+def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> float:
+    """What steps half as long change in any sensor, root mean square over its noise.
+
+    Of windows without what their initial states would take of it.
+    """
     finer = model.finer()
     then = finer.programs.residuals(z, finer.data)
-    now, _ = model.programs.linearised(z, model.data)
-    changes = {f: np.asarray(now[f]) - np.asarray(then[f]) for f in model.fields}
-    return max(float(np.sqrt(np.mean(np.square(changes[f])))) / noise[f] for f in changes)
+    now, _ = model.linearised(z)
+    changes = {f: (np.asarray(now[f]) - np.asarray(then[f])) / noise[f] for f in model.fields}
+    if model.windows is not None:
+        whole = np.concatenate([changes[f] for f in model.fields])[:, None]
+        left = reduced(model, z, noise, loss).without_states(whole)[:, 0]
+        ends = np.cumsum([len(changes[f]) for f in model.fields])[:-1]
+        changes = dict(zip(model.fields, np.split(left, ends), strict=True))
+    return max(float(np.sqrt(np.mean(np.square(changes[f])))) for f in changes)

@@ -2,7 +2,7 @@
 
 ```python            run, in one namespace a page
 ```python title=F    written to the file F, as toml and others with a title are
-```sh                a command a line; `mime` runs in this process
+```sh                a command a line; `mime` runs in this process, `cp` copies from the repository
 ```text              what the block before it prints; ... stands for anything
 """
 
@@ -11,6 +11,7 @@ import io
 import math
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from mime.cli import main
 
 BLOCK = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ROOT = Path(__file__).parents[2]
 INSTALLS = ("make", "pip", "cd", "source")
 """Commands that set a machine up; other tests see to those."""
 
@@ -48,6 +50,9 @@ def _command(line):
     """What a command prints, and its exit code."""
     words = shlex.split(line, comments=True)
     if not words or words[0] in INSTALLS:
+        return "", 0
+    if words[0] == "cp":
+        shutil.copy(ROOT / words[1], words[2])
         return "", 0
     if words[0] == "python":
         command = [sys.executable, *words[1:]]

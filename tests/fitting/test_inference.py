@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 import mime
 from fitting.motors import COLUMNS, PERIOD, TRUE, bench, motor_matrices, sampled
+from mime.fitting import profile
 from mime.fitting.loss import Loss, _moments
 from sizes import sized
 
@@ -139,6 +140,18 @@ def covered(simulation, noise, outliers, loss):
 def test_robust_intervals_cover_the_truth_with_two_outliers_in_a_hundred(simulation):
     part = covered(simulation, NARROW, 0.02, "huber")
     assert np.all(np.abs(part - 0.95) < ALLOWED), part
+
+
+def test_an_interval_holds_a_second_minimum_that_the_log_allows():
+    """kt/(R b + kt²) is the same for kt and R b/kt: over ln kt the cost has two minima of 0."""
+
+    def t_over_q(distance):  # 0 where ln(kt / sqrt(R b)) is 1, and where it is -1
+        return 1.6 * abs(np.cosh(1.0) - np.cosh(1.0 - distance))
+
+    end = profile._crossing(t_over_q, 0.15, 40.0)
+    expected = brentq(lambda distance: t_over_q(distance) - 1.0, 1.5, 4.0, xtol=1e-12)
+    # The search stops where t is within 5e-3 of q, and the slope of t over q there is 3.1.
+    assert end == pytest.approx(expected, abs=5e-3 / 3.1)
 
 
 @pytest.mark.soak("a profile is compared with that of SciPy above")

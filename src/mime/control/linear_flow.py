@@ -40,6 +40,18 @@ def flow(A: Matrix2, x_0: Any, x_1: Any, dt: Any) -> Flow:
     return Flow(p * x_0 + q * Mx_0, p * x_1 + q * Mx_1, dt * (alpha * x_0 + beta * Mx_0))
 
 
+def responses(A: Matrix2, v_0: Any, v_1: Any, dt: Any) -> tuple[Any, Any, Any]:
+    """What dt adds to x_0, to x_1 and to dx_0/dt, from the rates dx/dt = (v_0, v_1) on.
+
+    Unlike `flow` it needs no steady state, and so loses no digits where that is far.
+    """
+    a, b, c, d = (entry * dt for entry in A)
+    tr, det, z = a + d, a * d - b * c, 0.25 * (a - d) ** 2 + b * c
+    p, q, alpha, beta = _coefficients(tr, det, z)
+    Mv_0, Mv_1 = a * v_0 + b * v_1, c * v_0 + d * v_1
+    return dt * (alpha * v_0 + beta * Mv_0), dt * (alpha * v_1 + beta * Mv_1), p * v_0 + q * Mv_0
+
+
 def phi_1(z: Any) -> Any:
     """(e^z - 1) / z, and 1 at z = 0."""
     small = jnp.abs(z) < 1e-3  # the series' first dropped term, z^4 / 120, is then below 1e-14

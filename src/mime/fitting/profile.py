@@ -29,7 +29,7 @@ _MINIMISED = 1e-7
 """What a step may still gain, over the cost: that of some thousand rows is as large."""
 _FARTHEST = 4.0
 """Times the widest interval of what is known: beyond that it is open."""
-_MOST = 12
+_MOST = 16
 _REFIT, _SIMULATIONS = 20, 150
 """Simulations that one refit, and one end of a profile, may take."""
 _WIDENED = 1.5
@@ -175,21 +175,27 @@ def _crossing(t_over_q: Callable[[float], float], first: float, farthest: float)
     A `_RoughError` where no such place is found.
     """
     inside, below, outside, above = 0.0, 0.0, np.inf, np.inf
-    distance, value = first, 0.0
+    distance, value, falls = first, 0.0, False
+    moved: list[bool] = []  # of each value, whether it was below 1
     for _ in range(_MOST):
         value = t_over_q(distance)
         if abs(value - 1.0) < _TOLERANCE:
             return distance
+        moved.append(value < 1.0)
         if value < 1.0:
+            falls = value < below  # towards another minimum: its far side ends the interval
             inside, below = distance, value
             if distance >= farthest:
                 return np.inf
         else:
             outside, above = distance, value
         if np.isinf(outside):
-            distance = min(distance * np.clip(1.0 / max(value, 1e-3), 1.1, 2.5), farthest)
+            least = 1.5 if falls else 1.1
+            distance = min(distance * np.clip(1.0 / max(value, 1e-3), least, 2.5), farthest)
         else:
             part = np.clip((1.0 - below) / (above - below), 0.05, 0.95)
+            if moved[-3:] in ([True] * 3, [False] * 3):
+                part = 0.5  # one end stays where it is: the line between them is far from t
             distance = inside + part * (outside - inside)
     if abs(value - 1.0) > LINEAR:
         raise _RoughError

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mime import (
+    Coulomb,
     Gear,
     GraphManager,
     MotorNode,
@@ -134,13 +135,14 @@ def test_a_bridge_that_is_off_lets_the_motor_coast_or_brakes_it(integrator, when
     assert float(run["motor"]["rotor_angular_velocity"][-1]) == pytest.approx(law[0], rel=tolerance)
 
 
+@pytest.mark.parametrize("friction", [None, Coulomb(1e-4)])
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
-def test_resistance_in_the_circuit_is_as_if_the_winding_had_it(integrator):
+def test_resistance_in_the_circuit_is_as_if_the_winding_had_it(integrator, friction):
     J, k, R, L, b = MOTOR
-    for shaft in ("free", "driven"):
+    for shaft in ("free", "driven") if friction is None else ("free",):
         plain, more = (
             MotorNode("m", 1e-4, J, k, r, L, b, command_mode="voltage", integrator=integrator,
-                      shaft=shaft)
+                      shaft=shaft, friction=friction)
             for r in (R, R + 0.5)
         )  # fmt: skip
         start = plain.initial_state() | {"current": jnp.asarray(0.3)}

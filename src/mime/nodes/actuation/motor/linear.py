@@ -6,7 +6,7 @@
 
 y is the rotor's speed. Effects that are not linear (friction, cogging, saturation, limits, gear
 losses) are left out; a gear's output inertia is in J. A driven shaft is taken as free: this is the
-motor alone. `exact_step` is the step of `integrator="exact"`.
+motor alone. `exact_step` is the step of `integrator="exact"` without dry friction (`events`).
 """
 
 from functools import partial
@@ -183,7 +183,7 @@ def exact_step(
     i_next, integral_next = 0.0, integral
 
     if not (mode.voltage is False and mode.velocity is False):
-        A, (w_ss, x_ss), x = _linear_system(motor, state, u, tau_load, mode, J)
+        A, (w_ss, x_ss), x = linear_system(motor, state, u, tau_load, mode, J)
         change = flow(A, omega - w_ss, x - x_ss, dt)
         turned = w_ss * dt + change.integral_0
         is_linear_pair = mode.voltage | mode.velocity
@@ -218,7 +218,7 @@ def _checked(motor: MotorParameters, mode: str | None) -> str:
     return mode
 
 
-def _linear_system(
+def linear_system(
     motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, J: Any
 ) -> tuple[Matrix2, tuple[Any, Any], Any]:
     """A, the steady state and the second state of d(w, x)/dt = A ((w, x) - steady state)."""

@@ -16,7 +16,7 @@ from mime.core.pose import IDENTITY_POSE, Pose, Quat, Vec3, compose, quat_from_a
 from mime.core.pose import Scalar as Angle
 from mime.core.problem import ParameterError
 from mime.core.spec import Input, Output
-from mime.nodes.actuation.motor import carried, linear, rotor
+from mime.nodes.actuation.motor import carried, events, linear, rotor
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drawing import motor_drawing
@@ -179,11 +179,12 @@ class MotorNode(MotorParameters):
         }
 
     def _exact(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
-        """The matrix exponential of the mode's linear system."""
+        """The matrix exponential of the mode's linear system, between stops and breakaways."""
         tau_load = rotor.load_on_rotor(self, u["load_torque"])
         if self.cogging is not None:
             tau_load = tau_load + self.cogging.torque(state["angle"])
-        return linear.exact_step(self, state, u, tau_load, mode, dt)
+        step = linear.exact_step if self.friction is None else events.step_with_coulomb
+        return step(self, state, u, tau_load, mode, dt)
 
     def compute_boundary_fluxes(
         self, state: State, boundary_inputs: Values, dt: float | Scalar

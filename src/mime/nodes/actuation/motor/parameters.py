@@ -41,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.3.0",
+    version="2.4.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -76,7 +76,8 @@ MOTOR_META = MotorMeta(
         r"\quad \theta_{n+1} = \theta_n + \omega_{n+1} \Delta t",
         r"\text{driven shaft:} \quad i_{n+1} \text{ at the constant } \omega_s, "
         r"\quad \theta_{n+1} = \theta_n + N \omega_s \Delta t",
-        r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss})",
+        r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss}), \quad "
+        r"\text{with Coulomb friction from event to event}",
     ),
     assumptions=(
         "One rotational degree of freedom, a rigid tool, a constant inertia; balanced unless "
@@ -104,6 +105,9 @@ MOTOR_META = MotorMeta(
         "Semi-implicit Euler is of first order, and takes the back-EMF and the PI explicitly: "
         "beyond largest_stable_timestep(), about 2 J R / (kt ke) in voltage mode, it grows without "
         "bound, and the node warns. integrator='exact' has no such limit.",
+        "With Coulomb friction an exact step finds up to four stops, breakaways and reversals and "
+        "spends the rest of the step at rest. None has more with real poles, or if it lasts half "
+        "a period of complex ones at most; a longer step warns.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
         "With reaction 'full' the mount's acceleration is that over the step, and its first step "
@@ -136,7 +140,8 @@ MOTOR_META = MotorMeta(
         ("2.0.1", "2026-11-16", "`largest_stable_timestep`, a warning beyond it; ranges as run."),
         ("2.1.0", "2026-11-16", "`rated_current_a`, a monitor of the current."),
         ("2.2.0", "2026-11-18", "`reaction='full'`: gyroscopic moment, imbalance, tool wrench."),
-        ("2.3.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
+        ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
+        ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -160,6 +165,7 @@ MOTOR_META = MotorMeta(
         Mapped("axis-angle to quaternion", f"{_MODULE}._quat_from_axis_angle", "in compose_pose"),
         Mapped("mode dispatch", f"{_MODULE}.drive.mode_of", "torque > voltage > velocity"),
         Mapped("e^{A dt}", "mime.control.linear_flow.flow", "2x2, closed form"),
+        Mapped("stop, breakaway", f"{_MODULE}.events.step_with_coulomb", "exact, Coulomb"),
         Mapped("driven shaft", f"{_MODULE}.rotor.driven_step"),
         Mapped("tau_s", f"{_MODULE}.rotor.shaft_torque"),
         Mapped("M_p, F_p", f"{_MODULE}.carried.reaction_wrench", "reaction 'full'"),
@@ -207,7 +213,8 @@ class MotorParameters(Node):
     command_mode: str = option(default="auto", choices=("auto", "torque", "voltage", "velocity"))
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""
     integrator: str = option(default="semi_implicit", choices=("semi_implicit", "exact"))
-    """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length."""
+    """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length.
+    With Coulomb friction it finds stops, breakaways and reversals within the step."""
     shaft: str = option(default="free", choices=("free", "driven"))
     """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
     inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
@@ -317,18 +324,16 @@ class MotorParameters(Node):
                 yield Problem((name,), words, hint)
 
     def _not_linear(self) -> Iterator[Problem]:
-        mode = self.command_mode
+        mode, hint = self.command_mode, "Use integrator 'semi_implicit'"
+        if isinstance(self.friction, Stribeck):
+            message = "must be a Coulomb or None with integrator 'exact', got a Stribeck"
+            yield Problem(("friction",), message, hint)
         losses = None if self.gear is None else self.gear.efficiency
         limits = None if mode == "voltage" else self.limits
-        effects = {
-            ("friction",): self.friction,
-            ("gear", "efficiency"): losses,
-            ("limits",): limits,
-        }
         message = f"must be None with integrator 'exact' and command_mode {mode!r}: not linear"
-        for place, given in effects.items():
+        for place, given in {("gear", "efficiency"): losses, ("limits",): limits}.items():
             if given is not None:
-                yield Problem(place, message, "Use integrator 'semi_implicit'")
+                yield Problem(place, message, hint)
 
 
 def _unit_quaternion(pose: Any) -> Any:

@@ -7,11 +7,12 @@ Both are where an eigenvalue of the step's 2x2 matrix reaches -1 (Jury's criteri
 and the PI are explicit. A step in torque mode is stable at any length.
 """
 
-from collections.abc import Iterator
-from math import inf, sqrt
+from collections.abc import Iterator, Sequence
+from math import inf, pi, sqrt
 
 from mime.core.parameters import known
 from mime.core.problem import StabilityWarning
+from mime.nodes.actuation.motor.events import PARTS
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.motor.rotor import inertia
 
@@ -34,10 +35,14 @@ def largest_stable_timestep(motor: MotorParameters, mode: str) -> float:
 
 def stability_warnings(motor: MotorParameters) -> Iterator[StabilityWarning]:
     """One for each mode in which the motor's own step is too long; none where values are traced."""
-    if motor.integrator == "exact" or not known(inertia(motor), *motor.params.values()):
+    if not known(inertia(motor), *motor.params.values()):
         return
     auto = motor.command_mode == "auto"
-    for mode in ("voltage", "velocity") if auto else (motor.command_mode,):
+    modes = ("voltage", "velocity") if auto else (motor.command_mode,)
+    if motor.integrator == "exact":
+        yield from _reversal_warnings(motor, modes)
+        return
+    for mode in modes:
         longest = largest_stable_timestep(motor, mode)
         if motor.timestep > longest:
             other = f", or another command_mode if no {mode} is commanded" if auto else ""
@@ -47,3 +52,31 @@ def stability_warnings(motor: MotorParameters) -> Iterator[StabilityWarning]:
                 f"the speed would grow without bound. Take a shorter one, or integrator='exact'"
                 f"{other}."
             )
+
+
+def _reversal_warnings(motor: MotorParameters, modes: Sequence[str]) -> Iterator[StabilityWarning]:
+    """One for each mode in which dry friction may stop the rotor too often in one exact step."""
+    if motor.friction is None or motor.shaft == "driven":
+        return
+    for mode in modes:
+        half_period = _half_period(motor, mode)
+        if motor.timestep > half_period:
+            yield StabilityWarning(
+                f"{motor.label}: its timestep of {motor.timestep:g} s is longer than "
+                f"{half_period:.3g} s, half a period of its oscillation in {mode} mode: with dry "
+                f"friction the rotor may turn back more than {PARTS - 1} times in one step, and "
+                "stands still for what is left of it. Take a shorter one."
+            )
+
+
+def _half_period(motor: MotorParameters, mode: str) -> float:
+    """pi over the imaginary part of the poles, `inf` where they are real."""
+    J, b, R, L = map(float, (inertia(motor), motor.damping_n_m_s, motor.r_ohm, motor.l_henry))
+    if mode == "torque" or (mode == "voltage" and L == 0):
+        return inf
+    if mode == "voltage":
+        square = float(motor.kt_n_m_per_a) * float(motor.ke_v_s_per_rad) / (J * L)
+        square -= 0.25 * (b / J - R / L) ** 2
+    else:
+        square = float(motor.velocity_ki) / J - (0.5 * (float(motor.velocity_kp) + b) / J) ** 2
+    return pi / sqrt(square) if square > 0 else inf

@@ -52,6 +52,7 @@ from mime.mouse.brain import MouseBrainNode as MouseBrainNode
 from mime.nodes.actuation.elastic_drive import elastic_drive as elastic_drive
 from mime.nodes.actuation.elastic_joint import ElasticJointNode as ElasticJointNode
 from mime.nodes.actuation.friction import Coulomb as Coulomb
+from mime.nodes.actuation.friction import LoadFriction as LoadFriction
 from mime.nodes.actuation.friction import Stribeck as Stribeck
 from mime.nodes.actuation.motor import MotorNode as MotorNode
 from mime.nodes.actuation.motor.gear import Gear as Gear

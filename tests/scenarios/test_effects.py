@@ -44,6 +44,12 @@ def test_the_type_chooses_where_there_are_several_kinds(write):
         "static_torque_n_m = 2e-3\nvelocity_rad_per_s = 1.0\n"
     )
     assert isinstance(motor(write(add=table)).friction, Stribeck)
+    table = (
+        '[nodes.rotor.friction]\ntype = "LoadFriction"\n'
+        "coulomb_torque_n_m = 1e-3\nmotor_load = 0.2\n"
+    )
+    friction = motor(write(add=table), "rotor.friction.external_load=0.1").friction
+    assert (friction.motor_load, friction.external_load) == (0.2, 0.1)
 
 
 def test_an_override_reaches_into_an_effect_and_can_give_one(write):
@@ -71,12 +77,12 @@ def test_an_override_reaches_into_an_effect_and_can_give_one(write):
         (
             "[nodes.rotor.friction]\ntorque_n_m = 1e-3\n",
             "motor.toml:18: nodes.rotor.friction.type: the key is missing, "
-            "expected one of 'Coulomb', 'Stribeck'",
+            "expected one of 'Coulomb', 'Stribeck', 'LoadFriction'",
         ),
         (
             '[nodes.rotor.friction]\ntype = "Stribek"\n',
             "motor.toml:19: nodes.rotor.friction.type: no such effect: 'Stribek' "
-            "(did you mean 'Stribeck'?), expected one of 'Coulomb', 'Stribeck'",
+            "(did you mean 'Stribeck'?), expected one of 'Coulomb', 'Stribeck', 'LoadFriction'",
         ),
         (
             '[nodes.rotor.friction]\ntype = "Stribeck"\ncoulomb_torque_n_m = 2e-3\n'

@@ -1,6 +1,6 @@
 """DC brushed motor, MIME-NODE-100, and the effects that it can be given."""
 
-from mime.nodes.actuation.friction import Coulomb, Stribeck
+from mime.nodes.actuation.friction import Coulomb, LoadFriction, Stribeck
 from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet, DatasheetWarning
 from mime.nodes.actuation.motor.gear import Gear
@@ -21,6 +21,7 @@ __all__ = [
     "Gear",
     "Imbalance",
     "Limits",
+    "LoadFriction",
     "MotorMeta",
     "MotorNode",
     "Saturation",

@@ -13,7 +13,7 @@ from mime.core.parameters import known
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import Problem
 from mime.core.spec import LABORATORY, Mapped, NodeMeta, ValidatedRange, effect, option, parameter
-from mime.nodes.actuation.friction import Coulomb, Stribeck
+from mime.nodes.actuation.friction import Coulomb, LoadFriction, Stribeck
 from mime.nodes.actuation.motor.gear import Gear
 from mime.nodes.actuation.motor.imbalance import Imbalance
 from mime.nodes.actuation.motor.limits import Limits
@@ -41,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.4.0",
+    version="2.5.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -142,6 +142,7 @@ MOTOR_META = MotorMeta(
         ("2.2.0", "2026-11-18", "`reaction='full'`: gyroscopic moment, imbalance, tool wrench."),
         ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
         ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
+        ("2.5.0", "2026-11-19", "`friction=LoadFriction(...)`: friction that grows with the load."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -150,6 +151,9 @@ MOTOR_META = MotorMeta(
         "Analysis of Electric Machinery and Drive Systems. The DC brushed motor's equations.",
         "[@Olsson1998] Olsson, H., Åström, K. J., Canudas de Wit, C., Gäfvert, M., Lischinsky, P. "
         "(1998). Friction Models and Friction Compensation. Coulomb and Stribeck friction.",
+        "[@Duclusaud2025] Duclusaud, M., Passault, G., Padois, V., Ly, O. (2025). Extended "
+        "Friction Models for the Physics Simulation of Servo Actuators. Friction that "
+        "grows with the load.",
         "[@CTMS] Control Tutorials for MATLAB and Simulink: DC motor speed, system modeling. "
         "University of Michigan. State space and transfer function.",
         "[@Higham2008] Higham, N. J. (2008). Functions of Matrices. Newton's divided differences "
@@ -175,6 +179,11 @@ MOTOR_META = MotorMeta(
         Mapped(
             "friction: tau_f(w)",
             "mime.nodes.actuation.friction.Stribeck.torque",
+            "implicit, sticks",
+        ),
+        Mapped(
+            "friction: tau_f(w, tau_m, tau_e)",
+            "mime.nodes.actuation.friction.LoadFriction.largest",
             "implicit, sticks",
         ),
         Mapped("cogging: A sin(n theta + phase)", f"{_MODULE}.magnetics.Cogging.torque"),
@@ -223,7 +232,9 @@ class MotorParameters(Node):
     an imbalance and the wrench on the tool too, of a rotor that knows its parent's twist."""
 
     gear: Gear | None = effect(Gear, doc="between the rotor and the output shaft")
-    friction: Coulomb | Stribeck | None = effect(Coulomb, Stribeck, doc="dry friction of the rotor")
+    friction: Coulomb | Stribeck | LoadFriction | None = effect(
+        Coulomb, Stribeck, LoadFriction, doc="dry friction of the rotor"
+    )
     cogging: Cogging | None = effect(Cogging, doc="torque ripple of the magnets and slots")
     saturation: Saturation | None = effect(Saturation, doc="of the torque constant, by the current")
     winding: Winding | None = effect(Winding, doc="temperature of the winding, and R(T)")
@@ -325,8 +336,9 @@ class MotorParameters(Node):
 
     def _not_linear(self) -> Iterator[Problem]:
         mode, hint = self.command_mode, "Use integrator 'semi_implicit'"
-        if isinstance(self.friction, Stribeck):
-            message = "must be a Coulomb or None with integrator 'exact', got a Stribeck"
+        if isinstance(self.friction, Stribeck | LoadFriction):
+            kind = type(self.friction).__name__
+            message = f"must be a Coulomb or None with integrator 'exact', got a {kind}"
             yield Problem(("friction",), message, hint)
         losses = None if self.gear is None else self.gear.efficiency
         limits = None if mode == "voltage" else self.limits

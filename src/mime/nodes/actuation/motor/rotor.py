@@ -1,11 +1,14 @@
 """How the rotor turns: freely, by the torques on it, or driven by the mechanism it is part of.
 
-free      J dw/dt = tau + tau_load - b w - tau_f(w) sign(w)
+free      J dw/dt = tau + tau_load - b w - tau_f(w, tau, tau_load) sign(w)
 driven    L di/dt = V - R i - ke N w_s,   dtheta/dt = N w_s,   tau_s = e N (tau - b N w_s + tau_cog)
 
 Dry friction and the losses of a gear are solved implicitly and in closed form: try to slide
 forward, try to slide backward, and where neither keeps its direction the rotor sticks, at a speed
-of exactly zero. No chatter, no regularisation.
+of exactly zero. No chatter, no regularisation. Friction by load has the torques of the step, which
+are known before it is solved; only of a drive at its supply's speed-torque line (`held_inertia`) it
+has the torque at the speed before the step. Then a step multiplies the speed by
+(J ± k_m dt slope) / (J + dt slope), which no step makes larger than 1 as k_m < 1.
 
 A driven rotor's inertia, N² J + Jo at the shaft, is integrated by the mechanism, which gives the
 shaft's speed w_s; the motor solves its electrical side and gives the torque tau_s on the shaft.
@@ -16,6 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from mime.control.linear_flow import phi_1
+from mime.nodes.actuation.friction import Load
 from mime.nodes.actuation.motor.drive import (
     Fields,
     Mode,
@@ -112,7 +116,9 @@ def _slide(
     J, b = motor.inertia_kg_m2, motor.damping_n_m_s
     J = J if held_inertia is None else J + held_inertia
     Jo, load = _output_inertia(motor), load_on_rotor(motor, load)
-    tau_f = 0.0 if motor.friction is None else motor.friction.torque(omega)
+    tau_f: Any = 0.0
+    if motor.friction is not None:
+        tau_f = motor.friction.largest(omega, way, Load(tau, load))
     net = tau - way * tau_f - b * omega
     if motor.gear is None or motor.gear.efficiency is None:
         return (net + load) / (J + Jo + dt * b)

@@ -1,0 +1,233 @@
+"""Friction that grows with the load of a gearbox."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from compiling import QUICK
+from mime import Gear, Limits, LoadFriction, MotorNode, ParameterError
+from mime.nodes.actuation.friction import Load
+from mime.running.graph import GraphManager
+
+J, B, DT = 1e-4, 5e-4, 1e-3
+ALL = LoadFriction(
+    coulomb_torque_n_m=1e-3,
+    motor_load=0.2,
+    external_load=0.1,
+    motor_load_difference=-0.05,
+    stribeck_torque_n_m=2e-3,
+    stribeck_motor_load=0.1,
+    stribeck_external_load=0.05,
+    quadratic_motor_load_per_n_m=0.3,
+    quadratic_external_load_per_n_m=0.2,
+    velocity_rad_per_s=3.0,
+    exponent=1.5,
+)
+
+
+def motor(**options):
+    options = {"command_mode": "torque", "friction": ALL} | options
+    return MotorNode("motor", options.pop("timestep", DT), J, 0.05, 1.0, 1e-3, B, **options)
+
+
+def speeds(node, omega, steps=1, **inputs):
+    """The speed after each step."""
+
+    def step(state, _):
+        state = node.update(state, inputs, node.timestep)
+        return state, state["angular_velocity"]
+
+    start = node.initial_state() | {"angular_velocity": jnp.asarray(omega, float)}
+    return np.asarray(jax.lax.scan(step, start, length=steps)[1])
+
+
+# What `Model.compute_frictions` of github.com/Rhoban/bam (commit 1b5a1cee) gives with its published
+# parameters of a Dynamixel MX-106 (M3 to M6) and MX-64 (M6), at the torques and speeds below.
+STATES = np.array(
+    [[1.5, -2.0, 0.0], [2.0, -1.5, 0.0], [1.5, 0.8, -0.3], [-0.7, 0.0, 0.1], [0.9, -0.4, 4.0],
+     [-1.0, 2.5, 0.6]]
+)  # fmt: skip
+M3 = LoadFriction(0.1133532996239035, 0.10824037267470683, 0.10824037267470683)
+M4 = LoadFriction(
+    6.653380436533205e-13, 0.009150334028953775, 0.009150334028953775, 0.0, 0.10491060771568866,
+    0.22235912179095094, 0.22235912179095094, 0.0, 0.0, 1.6232949773728853, 1.323485668999259,
+)  # fmt: skip
+M5 = LoadFriction(
+    1.8812712661235184e-10, 0.20763710226562626, 0.022684350817709906, 0.0, 0.12242747179820507,
+    0.19519320110890795, 0.08490162305974122, 0.0, 0.0, 1.7457130513692263, 1.138313248724122,
+)  # fmt: skip
+M6 = LoadFriction(
+    1.0232526438525893e-05, 0.19800553725822115, 0.022215529897348624, 0.0, 0.12195409579603411,
+    0.19859970173941574, 0.08710328264676681, 0.009999930103371748, 7.326919843140997e-05,
+    1.7463251741328727, 1.142827788004191,
+)  # fmt: skip
+MX64 = LoadFriction(
+    6.217919698787649e-07, 0.3114720375111298, 2.0462014258729542e-08, 0.0, 0.12269525980968875,
+    0.18774381222411038, 0.014065853481003015, 0.006908512882777861, 0.009999980627672081,
+    2.575277366960116, 0.8409018066017007,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("friction", "published"),
+    [
+        (M3, [0.4921946039853774, 0.4921946039853774, 0.18912156049619827, 0.18912156049619827,
+              0.25406578410102243, 0.4921946039853774]),
+        (M4, [0.9151937030860205, 0.9151937030860205, 0.24051904575027866, 0.2605322264265319,
+              0.026443601034038103, 0.7076539310840084]),
+        (M5, [0.9418448748030358, 1.0894670395515773, 0.5968380197402648, 0.39460696254455463,
+              0.22136787113902273, 0.6582648602717875]),
+        (M6, [0.9580096546397452, 1.0793178808303903, 0.5856317243995965, 0.3898420581947783,
+              0.2125688861879873, 0.6618079623927055]),
+        (MX64, [0.9151955580768035, 1.164726348398927, 0.8008132731103603, 0.4561290581527428,
+                0.35056691542704693, 0.5742563201692794]),
+    ],
+    ids=["M3", "M4", "M5", "M6", "M6 of an MX-64"],
+)  # fmt: skip
+def test_friction_is_that_of_the_published_models(friction, published):
+    motor_torque, external, omega = STATES.T
+    found = friction.largest(jnp.asarray(omega), 1.0, Load(motor_torque, external))
+    np.testing.assert_allclose(found, published, rtol=1e-14)  # a few roundings of 1e-16
+    unloaded = friction.torque(jnp.asarray(omega))
+    none = jnp.zeros_like(unloaded)
+    np.testing.assert_array_equal(unloaded, friction.largest(omega, 1.0, Load(none, none)))
+
+
+@pytest.mark.parametrize("way", [1.0, -1.0])
+@pytest.mark.parametrize("tau", [0.3, -0.3])
+def test_a_difference_parts_driving_from_braking(tau, way):
+    average, difference = 0.2, 0.05
+    friction = LoadFriction(0.0, average, motor_load_difference=difference)
+    found = friction.largest(jnp.asarray(way), way, Load(jnp.asarray(tau), jnp.asarray(0.0)))
+    # MuJoCo's issue 3528 with z = sign(w): tau_f sign(w) = mu_avg |tau| z + mu_dif tau z²
+    published = average * abs(tau) * way + difference * tau
+    np.testing.assert_allclose(found * way, published, rtol=1e-14)  # a few roundings of 1e-16
+
+
+@pytest.mark.parametrize("ratio", [1.0, 20.0])
+def test_a_motor_lifts_lowers_and_holds_a_weight_by_the_torques_of_the_balance(ratio):
+    tau_c, k_m, k_e, load, omega = 1e-3, 0.25, 0.15, 0.02, 4.0
+    node = motor(friction=LoadFriction(tau_c, k_m, k_e), gear=Gear(ratio))
+    lift = (load * (1 + k_e) + tau_c) / (1 - k_m)
+    lower = (load * (1 - k_e) - tau_c) / (1 + k_m)
+    weight = -load * ratio
+    rising = speeds(
+        node, omega, 50, load_torque=weight, commanded_torque=lift + B * omega / (1 - k_m)
+    )
+    falling = speeds(
+        node, -omega, 50, load_torque=weight, commanded_torque=lower - B * omega / (1 + k_m)
+    )
+    np.testing.assert_allclose(rising, omega, rtol=1e-12)  # 50 steps' roundings of 1e-16
+    np.testing.assert_allclose(falling, -omega, rtol=1e-12)
+    for tau in (0.999 * lift, 1.001 * lower):
+        np.testing.assert_array_equal(
+            speeds(node, 0.0, 50, load_torque=weight, commanded_torque=tau), 0
+        )
+    assert speeds(node, 0.0, load_torque=weight, commanded_torque=1.001 * lift)[0] > 0
+    assert speeds(node, 0.0, load_torque=weight, commanded_torque=0.999 * lower)[0] < 0
+
+
+def test_a_worm_gear_holds_any_weight_and_is_turned_by_its_motor():
+    node = motor(friction=LoadFriction(0.0, 0.3, external_load=1.2))
+    for weight in (0.1, 10.0, -1e3):
+        np.testing.assert_array_equal(speeds(node, 0.0, 20, load_torque=weight), 0)
+        assert speeds(node, 1.0, 20, load_torque=weight)[-1] == 0
+    assert speeds(node, 0.0, commanded_torque=1.01 * 2.2 / 0.7, load_torque=-1.0)[0] > 0
+
+
+@pytest.mark.filterwarnings("ignore::mime.StabilityWarning")
+def test_steps_of_any_length_do_not_grow_at_a_supplys_speed_torque_line():
+    limits = Limits(supply_voltage_v=12.0)
+    node = motor(friction=LoadFriction(0.0, 0.4), limits=limits, timestep=10.0, velocity_kp=1.0,
+                 command_mode="velocity")  # fmt: skip
+    omega = speeds(node, 1000.0, 60, commanded_velocity=500.0)
+    # kt (V - ke w) / R (1 - k_m) = b w at the line's steady speed
+    steady = 0.05 * 12.0 * 0.6 / (B + 0.05**2 * 0.6)
+    np.testing.assert_allclose(omega[-1], steady, rtol=1e-9)  # steps contract by about k_m: 0.4^60
+
+
+def test_gradients_agree_with_central_differences_and_are_finite_at_rest():
+    names = list(ALL.params)
+
+    def last(values, omega):
+        node = motor().with_params(
+            **{f"friction.{k}": v for k, v in zip(names, values, strict=True)}
+        )
+        state = node.initial_state() | {"angular_velocity": omega}
+        for _ in range(4):
+            inputs = {"commanded_torque": 0.04, "load_torque": -0.01}
+            state = node.update(state, inputs, DT)
+        return state["angular_velocity"]
+
+    values = jnp.stack([jnp.asarray(x, float) for x in ALL.params.values()])
+    gradient = jax.jit(jax.grad(last, argnums=(0, 1)), compiler_options=QUICK)
+    final = jax.jit(last, compiler_options=QUICK)
+    found = gradient(values, jnp.asarray(2.0))[0]
+    for k, h in enumerate(1e-6 * np.asarray(values)):
+        up, down = final(values.at[k].add(h), 2.0), final(values.at[k].add(-h), 2.0)
+        # rounding of a speed of 2 is 1e-10 of h; the third derivative's 1e-12
+        np.testing.assert_allclose(found[k], (up - down) / (2 * h), rtol=1e-6, atol=1e-9 / h * 1e-6)
+    assert np.all(
+        np.isfinite(jnp.concatenate([x.ravel() for x in gradient(values, jnp.asarray(0.0))]))
+    )
+
+
+def test_single_precision_stays_single():
+    node = jax.tree.map(lambda x: x.astype(jnp.float32), motor())
+    state = jax.tree.map(lambda x: x.astype(jnp.float32), node.initial_state())
+    state["angular_velocity"] = jnp.float32(2.0)
+    inputs = {"commanded_torque": np.float32(0.04), "load_torque": np.float32(-0.01)}
+    after = node.update(state, inputs, DT)
+    assert {x.dtype for x in after.values()} == {jnp.dtype("float32")}
+    double = speeds(motor(), 2.0, commanded_torque=0.04, load_torque=-0.01)[0]
+    np.testing.assert_allclose(after["angular_velocity"], double, rtol=1e-6)  # roundings of 6e-8
+
+
+def test_a_batch_varies_friction_by_its_address_in_native_code():
+    graph = GraphManager()
+    graph.add_node(motor())
+    for name in ("commanded_torque", "load_torque"):
+        graph.add_external_input("motor", name)
+    simulation = graph.compile()
+    shares = np.array([0.0, 0.1, 0.4])
+    inputs = {"commanded_torque": 0.04, "load_torque": -0.01}
+    batch = simulation.run_batch(
+        steps=50,
+        inputs={"motor": inputs},
+        parameters={"motor": {"friction.external_load": shares}},
+        progress=False,
+    )
+    assert simulation.backend.native
+    for k_e, last in zip(
+        shares, np.asarray(batch["motor"]["rotor_angular_velocity"])[:, -1], strict=True
+    ):
+        alone = motor().with_params(**{"friction.external_load": k_e})
+        # 50 steps; the machine's and XLA's powers and exponentials differ in the last bits
+        np.testing.assert_allclose(last, speeds(alone, 0.0, 50, **inputs)[-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"motor_load": 1.0}, r"motor_load plus .* must be < 1, got 1"),
+        (
+            {"motor_load": 0.6, "stribeck_motor_load": 0.5},
+            r"motor_load plus .* must be < 1, got 1.1",
+        ),
+        (
+            {"motor_load": 0.1, "motor_load_difference": -0.2},
+            r"difference must be from -0.1 to 0.1 \(motor_load\), got -0.2",
+        ),
+        ({"motor_load": -0.1}, r"motor_load must be >= 0 and <= 1, got -0.1"),
+        ({"motor_load": 0.1, "exponent": 0.0}, "exponent must be > 0, got 0"),
+        ({"motor_load": None}, "motor_load must be a number"),
+    ],
+)  # fmt: skip
+def test_what_no_gearbox_has_is_refused_by_name(values, words):
+    with pytest.raises(ParameterError, match=words):
+        LoadFriction(1e-3, **values)
+    with pytest.raises(ParameterError, match=r"friction\.motor_load must be one number"):
+        motor(friction=LoadFriction(1e-3, [0.1, 0.2]))
+    with pytest.raises(ParameterError, match=r"with integrator 'exact', got a LoadFriction"):
+        motor(integrator="exact")

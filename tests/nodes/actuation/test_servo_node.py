@@ -128,7 +128,7 @@ def test_a_bridge_that_is_off_lets_the_motor_coast_or_brakes_it(integrator, when
 @pytest.mark.parametrize("integrator", ["semi_implicit", "exact"])
 def test_resistance_in_the_circuit_is_as_if_the_winding_had_it(integrator, friction):
     J, k, R, L, b = MOTOR
-    for shaft in ("free", "driven"):
+    for shaft in ("free",) if friction else ("free", "driven"):
         plain, more = (
             MotorNode("m", 1e-4, J, k, r, L, b, command_mode="voltage", integrator=integrator,
                       shaft=shaft, friction=friction)

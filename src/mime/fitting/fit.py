@@ -40,9 +40,6 @@ from mime.fitting.windows import AUTOMATIC, window_of
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
-_ALIKE, _PIECES = 0.7, 50
-"""The correlation of a log in another unit with the model, by medians over so many pieces."""
-
 
 def fit(
     simulation: Simulation,
@@ -440,25 +437,4 @@ def _refuse_other_units(
         for sensor, left in zip(e.sensors, rest, strict=True):
             if sensor.field in gained:
                 continue
-            logged, made = _slow(sensor.measured), _slow(sensor.measured + left)
-            a, b = logged - np.mean(logged), made - np.mean(made)
-            alike = abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b))
-            size = _size(sensor.measured + left, loss)
-            ratio = _size(sensor.measured, loss) / size if size > 0 else 1.0
-            slow = float(np.sqrt((a @ a) / (b @ b))) if b @ b > 0 else 1.0
-            if alike and (ratio > 1) == (slow > 1):
-                nearest = min(ratio, slow, key=lambda x: abs(np.log(x)) if x > 0 else np.inf)
-                refuse_other_unit(e, sensor, nearest)
-
-
-def _slow(values: np.ndarray) -> np.ndarray:
-    """Medians over a fiftieth of the log: what is left of a signal without noise and spikes."""
-    rows = max(1, len(values) // _PIECES)
-    return np.array([np.median(part) for part in np.array_split(values, -(-len(values) // rows))])
-
-
-def _size(values: np.ndarray, loss: Loss) -> float:
-    """Root mean square; of all but the largest twentieth where outliers are expected."""
-    squares = np.sort(np.square(values))
-    kept = len(squares) - len(squares) // 20 if loss.is_robust else len(squares)
-    return float(np.sqrt(np.mean(squares[:kept])))
+            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust)

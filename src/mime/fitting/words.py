@@ -263,7 +263,8 @@ def _spikes(fit: "Fit") -> Iterator[str]:
     for found in fit.outliers:
         some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
         more = ", ..." if len(found.rows) > _MOST_ROWS else ""
-        hint = '; loss="soft_l1" makes them count less' if fit.loss == "linear" else ""
+        squares = fit.loss == "linear" and not fit.how  # inverse dynamics takes no other loss
+        hint = '; loss="soft_l1" makes them count less' if squares else ""
         yield (
             f"{found.file}: {len(found.rows)} of {found.count} values of {found.column!r} are "
             f"outliers, row{'s' * (len(found.rows) > 1)} {some}{more}{hint}"

@@ -123,7 +123,8 @@ def test_rows_that_jitter_keep_the_integral_of_the_input_and_lost_rows_hold_it()
     read = experiment(SIMULATION, Log({**table, "time": time}), COLUMNS)
     assert not read.is_uniform
     u = read.inputs(8)["motor"]["commanded_voltage"]
-    whole = np.sum(np.array(table["volts"])[:-1] * np.diff(time))
+    end = time[0] + read.intervals * read.period_s  # the last row's input holds until then
+    whole = np.sum(np.array(table["volts"]) * np.diff(np.append(time, end)))
     assert np.sum(u) * read.period_s / 8 == pytest.approx(whole, rel=1e-12)
     lost = {name: values[:10] + values[14:] for name, values in plain().items()}
     read = experiment(SIMULATION, Log(lost), COLUMNS)

@@ -79,7 +79,7 @@ def advice(
     if not open_ or extended is None:
         return None
     readings, slopes = extended.programs.linearised(z, extended.data)
-    spreads = {s.field: np.std(s.measured) for e in model.experiments for s in e.sensors}
+    spreads = {s.field: np.std(s.measured) for e in model.whole.experiments for s in e.sensors}
     part = float(np.median([noise[field] / spreads[field] for field in model.fields]))
     is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: Advice | None = None
@@ -234,7 +234,11 @@ def _with_others(model: Model) -> Model | None:
     )
     if not sensors:
         return None
-    return dataclasses.replace(model, experiments=(dataclasses.replace(first, sensors=sensors),))
+    windows = None if model.windows is None else model.windows.only([0])
+    alone = dataclasses.replace(first, sensors=sensors)
+    if windows is not None:
+        windows = dataclasses.replace(windows, logs=(alone,))
+    return dataclasses.replace(model, experiments=(alone,), windows=windows)
 
 
 def _others(model: Model, experiment: Experiment) -> Iterator[str]:

@@ -91,12 +91,12 @@ class Experiment:
                 at = np.searchsorted(self.positions, edges[:-1], side="right") - 1
                 found.setdefault(node, {})[field] = rows[at]
                 continue
-            lengths = np.diff(self.positions)
+            times = np.append(self.positions, max(self.intervals, self.positions[-1]))
             shape = (-1, *(1,) * (rows.ndim - 1))
-            area = np.cumsum(rows[:-1] * lengths.reshape(shape), axis=0)
+            area = np.cumsum(rows * np.diff(times).reshape(shape), axis=0)  # the last row holds on
             area = np.concatenate([np.zeros((1, *rows.shape[1:])), area])
             flat = area.reshape(len(area), -1)
-            each = [np.interp(edges, self.positions, column) for column in flat.T]
+            each = [np.interp(edges, times, column) for column in flat.T]
             means = np.diff(np.stack(each, axis=1), axis=0) * steps_per_interval
             found.setdefault(node, {})[field] = means.reshape(-1, *rows.shape[1:])
         return found

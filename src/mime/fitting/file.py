@@ -87,6 +87,7 @@ class FitTable(_Table):
     starts: Annotated[int, Field(ge=1, le=10_000)] = 8
     seed: Whole = 0
     loss: Literal["linear", "soft_l1", "huber"] = "linear"
+    window: Literal["auto"] | Positive = "auto"
     strict: bool = False
     """Fail where the model leaves a part of the logs unexplained."""
     design: Any = None
@@ -133,6 +134,7 @@ class FitFile:
                 starts=table.starts,
                 seed=table.seed,
                 loss=table.loss,
+                window=table.window,
                 strict=table.strict,
                 progress=progress,
             )

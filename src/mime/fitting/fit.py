@@ -17,6 +17,7 @@ from mime.fitting.base_parameters import all_combinations
 from mime.fitting.channel import Channel
 from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
+from mime.fitting.divided import chosen_seconds, divided, undivided
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
 from mime.fitting.explanation import Check, checks, turned
@@ -28,11 +29,13 @@ from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
-from mime.fitting.result import Fit, FitError, Trace
-from mime.fitting.search import ROUNDS, Solved, solve
+from mime.fitting.result import Fit, FitError, FreeRun, InWindows, Trace
+from mime.fitting.search import ROUNDS, Solved, at_states, solve
 from mime.fitting.solve import given_noise, levenberg_marquardt, prior_of, whitened
+from mime.fitting.states import reduced
 from mime.fitting.unknown import Coordinate, Unknown
-from mime.fitting.widening import Residual, widened
+from mime.fitting.widening import Cut, Residual, widened
+from mime.fitting.windows import AUTOMATIC, window_of
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
@@ -51,6 +54,7 @@ def fit(
     starts: SupportsIndex = 8,
     seed: SupportsIndex = 0,
     loss: str = "linear",
+    window: float | str = AUTOMATIC,
     strict: bool = False,
     progress: Progress = True,
 ) -> Fit:
@@ -67,6 +71,9 @@ def fit(
                      arm, from the angles of all joints and the torques that moved them
     starts, seed     how many starts are tried at once, and what draws all but the first
     loss             "linear": squares. "soft_l1" or "huber": outliers count less, and are told
+    window           seconds: logs are simulated in windows that are no longer, each from initial
+                     states of its own. "auto": the whole log if a run from the start values stays
+                     within three times its signals' ranges, else the longest of 4, 2, 1 and 0.5 s
     strict           raise a `FitError` where the model does not explain the logs
     progress         as in `Simulation.run`
 
@@ -80,6 +87,7 @@ def fit(
     if loss not in NAMES:
         raise wrong("loss", f"one of {quoted(NAMES)}", loss)
     chosen_loss = Loss(loss)
+    seconds = window_of(window)
     columns = mapping("columns", columns, "{'column': 'node.field'}")
     chosen = as_logs(logs)
     fitted = [log for log in chosen if not log.held_out]
@@ -89,6 +97,8 @@ def fit(
         raise wrong("by", "'simulation' or 'inverse_dynamics'", by)
     if by == "inverse_dynamics" and chosen_loss.is_robust:
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
+    if by == "inverse_dynamics" and seconds is not None:
+        raise wrong("window", "'auto' with by='inverse_dynamics', which simulates nothing", window)
     # OpenBLAS splits matrices as small as these among all cores and waits for them in a loop: on a
     # machine that does other work besides, hundreds of times as long.
     with jax.enable_x64(True), threadpool_limits(1, "blas"):
@@ -105,7 +115,16 @@ def fit(
         _refuse_same_names([*experiments, *held])
         looked_for = coordinates(double, unknowns, experiments)
         model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
-        _refuse_other_units(model, chosen_loss)
+        start = prior_of(model).centre
+        left = model.split(
+            model.programs.residuals(start, model.data)
+            if seconds is not None
+            else model.programs.linearised(start, model.data)[0]
+        )
+        _refuse_other_units(model, left, chosen_loss)
+        if seconds is None:
+            seconds = chosen_seconds(model, start, left)
+        model = divided(model, seconds, start)
         solved = solve(model, chosen_loss, count, random, progress)
         return _judged(_result(simulation, solved, held, unknowns), strict)
 
@@ -121,12 +140,12 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     from scipy.stats import t as student
 
     model, z, noise, prior, loss = solved.model, solved.z, solved.noise, solved.prior, solved.loss
-    residuals, _ = model.programs.linearised(z, model.data)
-    over, jacobian = whitened(model, z, noise, prior)
-    rows = len(jacobian) - len(z)
+    residuals, _ = model.linearised(z)
+    over, jacobian = whitened(model, z, noise, prior, loss)
+    rows, above = model.count, len(jacobian) - len(z)  # between them the prior of initial states
     slopes = jacobian[:rows].copy()
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
-    real = np.concatenate([np.ones(rows, bool), prior.is_real])
+    real = np.concatenate([np.ones(above, bool), prior.is_real])
     low, high = prior.low, prior.high
     at_bound = (z - low < 1e-6) | (high - z < 1e-6)
     shown = told(model.simulation, model.coordinates, z)
@@ -140,8 +159,9 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     rank = widened(
         rank_by(shown.coordinates, jacobian),
         _left(model, over[:rows], loss),
-        jacobian[:rows],
-        jacobian[rows:][prior.is_real],
+        jacobian[:above],
+        jacobian[above:][prior.is_real],
+        _cut(model, z, noise, loss),
     )
     together = all_combinations(model.simulation, shown, rank)
     more_together, of_names = untold(shown.coordinates, rank, together)
@@ -167,7 +187,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     said = dict.fromkeys(given_noise(model), True)
     sure = {field: field in said for field in model.fields}
     names = [c.name for c in shown.coordinates]
-    held_checks, held_traces = _held_out(solved, held, unknowns, with_delay)
+    held_checks, held_traces, held_model = _held_out(solved, held, unknowns, with_delay)
     units = {s.field: s.place.spec.unit for e in model.experiments for s in e.sensors}
     return Fit(
         estimates=estimates,
@@ -180,8 +200,15 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
         checks=_with_missing(
-            _with_signs(model, checks(model, bounded, noise, sure, with_delay)),
-            lambda: missing(model, z, loss.psi(over[:rows]), slopes[:, ~at_bound], noise),
+            _with_signs(model, checks(model.whole, bounded, noise, sure, with_delay)),
+            lambda: missing(
+                model,
+                z,
+                loss.psi(over[:rows]),
+                slopes[:, ~at_bound],
+                noise,
+                lambda columns: _without_states(model, z, noise, loss, columns),
+            ),
         ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, shown.z, rank, kinds),
@@ -194,14 +221,17 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         kept=kept(model.simulation, model.coordinates, z),
         advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
         longer=longer(model, rank.plain),
-        other_input=other_input(model, z, noise, jacobian[rows:][prior.is_real], rank.plain, turn),
+        other_input=None
+        if model.windows is not None
+        else other_input(model, z, noise, jacobian[rows:][prior.is_real], rank.plain, turn),
         loss=loss.name,
-        outliers=outliers_by_row(model, residuals, noise),
+        outliers=outliers_by_row(model.whole, residuals, noise),
         sampled=sampled_nodes(model.simulation),
         undeclared=undeclared_nodes(
             model.simulation, model.experiments[0].period_s / model.fineness
         ),
-        traces=(*traces_of(model, residuals, False), *held_traces),
+        traces=(*traces_of(model.whole, residuals, False), *held_traces),
+        windows=_in_windows(model, z, held_model),
         model=simulation,
         notes=(
             *changed_starts(model.simulation, model.coordinates),
@@ -237,7 +267,7 @@ def _left(model: Model, over: np.ndarray, loss: Loss) -> list[Residual]:
     found, first, said = [], 0, given_noise(model)
     for field in model.fields:
         parts, start = [], first
-        for number, e in enumerate(model.experiments):
+        for number, e in enumerate(model.whole.experiments):
             for s in (s for s in e.sensors if s.field == field):
                 last = first + len(s.measured)
                 parts.append((number, s.positions * e.period_s, loss.psi(over[first:last])))
@@ -246,6 +276,62 @@ def _left(model: Model, over: np.ndarray, loss: Loss) -> list[Residual]:
         size = np.sqrt(square) if square > 0 else 1.0
         found += [Residual(i, field, t, values / size, field in said) for i, t, values in parts]
     return found
+
+
+def _cut(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> Cut | None:
+    """How the rows lie in windows; None where logs were simulated as a whole."""
+    if model.windows is None:
+        return None
+    found = reduced(model, z, noise, loss)
+    seconds = [e.intervals * e.period_s for e in model.experiments]
+    return Cut(found.window, np.array(seconds), found.r[model.count :])
+
+
+def _without_states(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss, columns: np.ndarray
+) -> np.ndarray:
+    """Columns of all rows without what initial states of windows would make of them."""
+    if model.windows is None:
+        return columns
+    return reduced(model, z, noise, loss).without_states(columns)
+
+
+def _in_windows(
+    model: Model, z: np.ndarray, held: tuple[Model, np.ndarray] | None
+) -> InWindows | None:
+    """How many windows there were, and what runs of the whole logs leave."""
+    if (windows := model.windows) is None:
+        return None
+    runs = _free_runs(model, z, False)
+    if held is not None:
+        runs += _free_runs(*held, True)
+    names = [f"{n}.{f}{list(i) if i else ''}" for n, f, i in windows.slots]
+    free = np.any(windows.is_free, axis=0).tolist()
+    return InWindows(
+        windows.seconds,
+        len(windows.first),
+        len(held[0].experiments) if held is not None else 0,
+        tuple(name for name, is_free in zip(names, free, strict=True) if is_free),
+        runs,
+    )
+
+
+def _free_runs(model: Model, z: np.ndarray, held_out: bool) -> tuple[FreeRun, ...]:
+    assert model.windows is not None, "it is a model of windows"
+    whole = undivided(model, model.windows.starts)
+    left = whole.split(whole.programs.residuals(z, whole.data))
+    return tuple(
+        FreeRun(
+            e.name,
+            s.field,
+            s.place.spec.unit,
+            float(np.sqrt(np.mean(np.square(r)))) if np.isfinite(r).all() else float("inf"),
+            float(np.std(s.measured)),
+            held_out,
+        )
+        for e, rest in zip(whole.experiments, left, strict=True)
+        for s, r in zip(e.sensors, rest, strict=True)
+    )
 
 
 def _kind(kind: Kind, widest: float, interval: Interval | None, in_one: bool) -> Kind:
@@ -259,10 +345,10 @@ def _kind(kind: Kind, widest: float, interval: Interval | None, in_one: bool) ->
 
 def _held_out(
     solved: Solved, held: list[Experiment], unknowns: Any, with_delay: Sequence[str]
-) -> tuple[tuple[Check, ...], tuple[Trace, ...]]:
+) -> tuple[tuple[Check, ...], tuple[Trace, ...], tuple[Model, np.ndarray] | None]:
     """The logs that were not fitted, with what was found; only their own start is looked for."""
     if not held:
-        return (), ()
+        return (), (), None
     model, z, noise, loss = solved.model, solved.z, solved.noise, solved.loss
     own = coordinates(model.simulation, unknowns, held)
     found = {c.name: z[j] for j, c in enumerate(model.coordinates)}
@@ -276,14 +362,18 @@ def _held_out(
     unheard = {field: float("inf") for field in test.fields if field not in noise}
     if unheard:
         raise InputError(f"logs: a held-out log has {quoted(unheard)}, and no fitted log has")
+    if model.windows is not None:
+        test = divided(test, model.windows.seconds, where)
     if not fixed.all():
         ends, _, _ = levenberg_marquardt(
             lambda z: test.normal(z, test.counted(1.0)), where[None], noise, prior, ROUNDS
         )
         where = ends[0]
+    test = at_states(test, where, noise, loss)
     residuals = test.programs.residuals(where, test.data)
     bounded = {f: loss.bounded(residuals[f], noise[f]) for f in test.fields}
-    return (tuple(checks(test, bounded, noise, True, with_delay)), traces_of(test, residuals, True))
+    found_checks = tuple(checks(test.whole, bounded, noise, True, with_delay))
+    return found_checks, traces_of(test.whole, residuals, True), (test, where)
 
 
 def _refuse_same_names(experiments: Sequence[Experiment]) -> None:
@@ -300,9 +390,10 @@ def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
     """Sensors that are not explained and go against the model at its start values say so."""
     if all(check.is_explained for check in found):
         return tuple(found)
-    residuals, _ = model.programs.linearised(prior_of(model).centre, model.data)
+    residuals, _ = model.linearised(prior_of(model).centre)
     against = {}
-    for e, rest in zip(model.experiments, model.split(residuals), strict=True):
+    whole = model.whole
+    for e, rest in zip(whole.experiments, whole.split(residuals), strict=True):
         for sensor, left in zip(e.sensors, rest, strict=True):
             if words := turned(sensor, sensor.measured + left):
                 against[e.name, sensor.field] = (words,)
@@ -331,15 +422,15 @@ def _with_missing(found: Sequence[Check], look: Callable[[], list[Named]]) -> tu
     )
 
 
-def _refuse_other_units(model: Model, loss: Loss) -> None:
+def _refuse_other_units(
+    model: Model, residuals: Sequence[Sequence[np.ndarray]], loss: Loss
+) -> None:
     """Refuse a log of the shape of the model at its start values, and far from its size.
 
     Where it has another shape, the start values are far off, or the free run leaves the log.
     """
-    start = prior_of(model).centre
     gained = {c.key[0] for c in model.coordinates if c.kind == "gain"}
-    residuals, _ = model.programs.linearised(start, model.data)
-    for e, rest in zip(model.experiments, model.split(residuals), strict=True):
+    for e, rest in zip(model.experiments, residuals, strict=True):
         for sensor, left in zip(e.sensors, rest, strict=True):
             if sensor.field in gained:
                 continue

@@ -48,9 +48,18 @@ class Loss:
         s = np.square(np.asarray(u) / self.scale)
         return _slope(self.name, s) + 2.0 * s * _curvature(self.name, s)
 
+    def costs(self, u: Any) -> np.ndarray:
+        """Of every residual."""
+        squares = np.square(np.asarray(u) / self.scale)
+        return np.asarray(self.scale**2 * _rho(self.name, squares))
+
     def cost(self, u: Any) -> float:
         """The sum over all residuals."""
-        return float(np.sum(self.scale**2 * _rho(self.name, np.square(np.asarray(u) / self.scale))))
+        return float(np.sum(self.costs(u)))
+
+    def weights(self, u: Any) -> np.ndarray:
+        """psi(u) / u: what a square counts where outliers count less."""
+        return np.asarray(_slope(self.name, np.square(np.asarray(u) / self.scale)))
 
     def squares(self, r: np.ndarray, sigma: float) -> float:
         """n sigma² of residuals, from about this sigma: their sum of squares, or for a robust loss

@@ -9,7 +9,7 @@ r · r is the part that one more parameter c would explain beyond what the unkno
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -209,9 +209,17 @@ def _joints(model: Model) -> list[_Joint]:
 
 
 def missing(
-    model: Model, z: np.ndarray, r: np.ndarray, J: np.ndarray, noise: Mapping[str, float]
+    model: Model,
+    z: np.ndarray,
+    r: np.ndarray,
+    J: np.ndarray,
+    noise: Mapping[str, float],
+    reduced: Callable[[np.ndarray], np.ndarray] = lambda columns: columns,
 ) -> list[Named]:
-    """What the model lacks, by simulation: r and J over the noise, as `whitened` has them."""
+    """What the model lacks, by simulation: r and J over the noise, as `whitened` has them.
+
+    reduced   columns of all rows without what initial states of windows would make of them
+    """
     joints = _joints(model)
     if not joints:
         return []
@@ -232,7 +240,7 @@ def missing(
             found = np.stack(slopes, axis=1)
             if not np.isfinite(found).all() or not np.linalg.norm(found) > 0:
                 break  # the input moves nothing here
-            tried.append((joint.name, candidate, found))
+            tried.append((joint.name, candidate, reduced(found)))
     rows, first = {}, 0
     for f in model.fields:
         rows[f] = slice(first, first + len(still[f]))

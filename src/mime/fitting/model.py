@@ -26,12 +26,12 @@ from mime.fitting.parameters import assembled
 from mime.fitting.rates import SAMPLES
 from mime.fitting.rates import first_fineness as first_fineness
 from mime.fitting.rates import with_timestep as with_timestep
+from mime.fitting.sampled import sampled_nodes
 from mime.fitting.unknown import Coordinate
+from mime.fitting.windows import Slot as Slot
+from mime.fitting.windows import Windows
 from mime.running.simulation import Simulation
-from mime.scenarios.fields import Index
 
-Slot = tuple[str, str, Index]
-"""Node, field and index of a number of the state."""
 Data = dict[str, Any]
 """Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
 Normal = dict[str, tuple[np.ndarray, ...]]
@@ -50,11 +50,19 @@ class Model:
     coordinates: tuple[Coordinate, ...]
     fineness: int
     """Steps of an interval, a multiple of `SAMPLES`."""
+    windows: Windows | None = None
+    """Where experiments are windows of logs: what is known of the states that they start from."""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
         """What is measured, each once, in order of first mention."""
-        return tuple(dict.fromkeys(s.field for e in self.experiments for s in e.sensors))
+        logs = () if self.windows is None else self.windows.logs  # a window may lack a sensor
+        return tuple(dict.fromkeys(s.field for e in (*logs, *self.experiments) for s in e.sensors))
+
+    @property
+    def count(self) -> int:
+        """Of all rows of all sensors."""
+        return sum(len(s.measured) for e in self.experiments for s in e.sensors)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -64,6 +72,8 @@ class Model:
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """Numbers of the state that some experiment starts with, each once."""
+        if self.windows is not None:
+            return self.windows.slots
         starts = [(s.node, s.field, s.index) for e in self.experiments for s in e.starts]
         return tuple(dict.fromkeys(starts))
 
@@ -72,6 +82,10 @@ class Model:
         """What the logs say."""
         found: Data = {"inputs": self.inputs([e.inputs(self.fineness) for e in self.experiments])}
         found["starts"] = self._starts()
+        if self.windows is not None:
+            first = np.array(self.windows.first) * self.fineness
+            found["carried"] = {**self.windows.carried, "step": np.round(first).astype(np.int32)}
+            found["free"] = self.windows.is_free.astype(float)
         found["positions"] = [rows_of(self.experiments, g) for g in self.groups]
         found["settings"] = [
             np.array([[*self.experiments[i].settings.values()] for i in g.members], float)
@@ -92,6 +106,8 @@ class Model:
 
     def _starts(self) -> np.ndarray:
         """The state at the first row of every experiment, (experiments, slots)."""
+        if self.windows is not None:
+            return self.windows.starts
         own = {name: self.simulation.nodes[name].initial_state() for name, _, _ in self.slots}
         default = [float(np.asarray(own[node][field])[i]) for node, field, i in self.slots]
         found = np.tile(np.array(default, float), (len(self.experiments), 1))
@@ -130,9 +146,16 @@ class Model:
         if len(z) > 1:
             sums = self.programs.normal(z, data)
         else:  # by the program that the best start needs in any case
-            residual, jacobian = self.programs.linearised(z[0], self.data)
+            residual, jacobian = self.linearised(z[0])
             sums = jax.tree.map(lambda x: x[None], _normal_sums(residual, jacobian, data))
         return {field: tuple(map(np.asarray, found)) for field, found in sums.items()}
+
+    def linearised(self, z: np.ndarray) -> tuple[Any, Any]:
+        """Residuals and their Jacobian by z, by field; initial states as they are now."""
+        if self.windows is None:
+            return self.programs.linearised(z, self.data)
+        residual, jacobian = self.programs.by_states(z, self.windows.starts, self.data)
+        return residual, {field: J[:, : len(z)] for field, J in jacobian.items()}
 
     def readings(self, z: Any, data: Data) -> dict[str, Array]:
         """What the sensors would read in their rows, by field, all experiments in a row."""
@@ -140,10 +163,7 @@ class Model:
         pairs = list(zip(self.coordinates, values, strict=True))
         parameters = assembled(self.simulation, self.coordinates, values)
         sensing = {(c.kind, c.key[0]): v for c, v in pairs if c.kind in SENSING}
-        starts = data["starts"]
-        for c, value in pairs:
-            if c.kind == "initial":
-                starts = starts.at[c.key[0], self.slots.index(c.key[1:])].set(value)
+        starts = self.with_unknown_starts(data["starts"], values)
         found: dict[str, list[Array]] = {field: [] for field in self.fields}
         for g, *of_group in zip(
             self.groups, data["inputs"], data["positions"], data["settings"], strict=True
@@ -151,12 +171,15 @@ class Model:
             first = self.experiments[g.members[0]]
 
             def read(
-                start: Any, inputs: Any, positions: Any, own: Any, first: Any = first, g: Group = g
-            ) -> list[Array]:
-                return self._read(first, g.intervals, parameters, sensing, start, inputs,
+                start: Any, carried: Any, inputs: Any, positions: Any, own: Any,
+                first: Any = first, g: Group = g,
+            ) -> list[Array]:  # fmt: skip
+                return self._read(first, g.intervals, parameters, sensing, start, carried, inputs,
                                   positions, own)  # fmt: skip
 
-            args = (starts[np.array(g.members)], *of_group)
+            at = np.array(g.members)
+            carried = jax.tree.map(lambda x, at=at: x[at], data.get("carried"))
+            args = (starts[at], carried, *of_group)
             if len(g.members) == 1:
                 made = read(*jax.tree.map(lambda x: x[0], args))
             else:
@@ -165,6 +188,13 @@ class Model:
                 found[sensor.field].append(reading.reshape(-1))
         return {f: jnp.concatenate(parts)[data["rows"][f]] for f, parts in found.items()}
 
+    def with_unknown_starts(self, starts: Any, values: Sequence[Any]) -> Any:
+        """States at the first row, (experiments, slots), those set that are unknown by name."""
+        for c, value in zip(self.coordinates, values, strict=True):
+            if c.kind == "initial":
+                starts = starts.at[c.key[0], self.slots.index(c.key[1:])].set(value)
+        return starts
+
     def _read(
         self,
         first: Experiment,
@@ -172,6 +202,7 @@ class Model:
         parameters: Mapping[str, Any],
         sensing: Mapping[tuple[str, str], Any],
         start: Any,
+        carried: Any,
         inputs: Any,
         positions: Sequence[Any],
         settings: Any,
@@ -183,10 +214,10 @@ class Model:
         simulation = simulation.with_parameters({**parameters, **of_log})
         every = steps // SAMPLES if first.is_uniform else 1
         _, recorded = simulation.rollout(
-            simulation.init_state(initial_state(simulation, self.slots, start)),
+            first_state(simulation, self.slots, start, carried),
             inputs,
             steps=intervals * steps,
-            record=_record(first),
+            record=record_of(first),
             every=every,
         )
         return [
@@ -200,16 +231,22 @@ class Model:
         return {field: readings[field] - data["measured"][field] for field in self.fields}
 
     @cached_property
+    def reduced(self) -> dict[Any, Any]:
+        """The last minima over the initial states of windows (`states.py`)."""
+        return {}
+
+    @cached_property
     def programs(self) -> "Programs":
         """The compiled functions; those of an earlier model that differs in its data only."""
-        key = self._key()
+        key = self.key
         if key not in _programs:
             _programs[key] = Programs(self)
             while len(_programs) > _KEPT:
                 _programs.pop(next(iter(_programs)))
         return _programs[key]
 
-    def _key(self) -> Hashable:
+    @property
+    def key(self) -> Hashable:
         """All that the programs are made of."""
         leaves, structure = jax.tree.flatten(self.simulation)
         shape = [
@@ -221,7 +258,18 @@ class Model:
         ]
         numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
         unknowns = tuple((c.kind, c.is_log, c.scale, c.key) for c in self.coordinates)
-        return structure, numbers, tuple(shape), self.groups, self.slots, unknowns, self.fineness
+        how = self.groups, self.slots, unknowns, self.fineness, self.windows is None
+        return structure, numbers, tuple(shape), *how
+
+    @property
+    def whole(self) -> "Model":
+        """Its logs, with the same rows in the same order: to split residuals by, not to simulate.
+
+        Of windows the logs that they are of.
+        """
+        if self.windows is None:
+            return self
+        return dataclasses.replace(self, experiments=self.windows.logs, windows=None)
 
     def finer(self, times: int = 2) -> "Model":
         """The same with steps half as long, or so many times shorter."""
@@ -260,6 +308,18 @@ class Programs:
         def of_member(z: Array, measured: Any, data: Data) -> Any:
             return of_z(z, {**data, "measured": measured})
 
+        def by_states(z: Array, starts: Array, data: Data) -> tuple[Any, Any]:
+            def residuals(both: Array) -> tuple[Any, Any]:
+                own = starts + both[len(z) :][None, :] * data["free"]
+                found = model.residuals(both[: len(z)], {**data, "starts": own})
+                return found, found
+
+            at = jnp.concatenate([z, jnp.zeros(starts.shape[1])])
+            jacobian, residual = jax.jacfwd(residuals, has_aux=True)(at)
+            return residual, jacobian
+
+        self.by_states = jax.jit(by_states)
+        """Residuals from these starts; their Jacobian by z, and each row's by its own start."""
         self.residuals = jax.jit(model.residuals)
         """Residuals by field."""
         self.linearised = jax.jit(linearised)
@@ -286,7 +346,8 @@ def normal_sums(residual: Any, jacobian: Any, data: Data) -> Any:
 _normal_sums = jax.jit(normal_sums)
 
 
-def _record(experiment: Experiment) -> dict[str, list[str]]:
+def record_of(experiment: Experiment) -> dict[str, list[str]]:
+    """The fields that its sensors see, by node."""
     record: dict[str, list[str]] = {}
     for sensor in experiment.sensors:
         names = record.setdefault(sensor.place.node, [])
@@ -306,6 +367,33 @@ def initial_state(simulation: Simulation, slots: Sequence[Slot], values: Any) ->
             fields[field] = jnp.asarray(simulation.nodes[node].initial_state()[field], float)
         fields[field] = fields[field].at[index].set(value) if index else value
     return initial
+
+
+def first_state(simulation: Simulation, slots: Sequence[Slot], start: Any, carried: Any) -> Any:
+    """The state before the first step; `carried` is that of a run that was there before.
+
+    Fluxes of physics are those of the state; what sampled nodes hold is carried, as is their phase.
+    """
+    initial = initial_state(simulation, slots, start)
+    if carried is None:
+        return simulation.init_state(initial)
+    whole: dict[str, dict[str, Any]] = {}
+    for node, fields in carried["nodes"].items():
+        own = {f: x for f, x in fields.items() if jnp.issubdtype(x.dtype, jnp.floating)}
+        for own_node, field, index in slots:
+            if own_node == node:
+                own[field] = (
+                    jnp.asarray(own[field]).at[index].set(jnp.asarray(initial[node][field])[index])
+                )
+        whole[node] = own
+    state = simulation.init_state(whole)
+    nodes = {
+        name: {field: whole[name].get(field, carried["nodes"][name][field]) for field in fields}
+        for name, fields in state.nodes.items()
+    }
+    kept = sampled_nodes(simulation)
+    held = {n: carried["held"][n] if n in kept else own for n, own in state.held.items()}
+    return dataclasses.replace(state, step=carried["step"], nodes=nodes, held=held)
 
 
 def _reading(

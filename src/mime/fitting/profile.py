@@ -72,8 +72,8 @@ class Minimum:
 
     def cost(self, z: np.ndarray) -> float:
         """The whole sum at z."""
-        r, _ = whitened(self.model, z, self.noise, self.prior)
-        rows = len(r) - len(z)
+        r, _ = whitened(self.model, z, self.noise, self.prior, self.loss)
+        rows = self.model.count
         return self.loss.cost(r[:rows]) + float(r[rows:] @ r[rows:])
 
 

@@ -87,6 +87,35 @@ class Outliers:
 
 
 @dataclasses.dataclass(frozen=True)
+class FreeRun:
+    """A sensor in a simulation of a whole log that was fitted, or held out, in windows."""
+
+    log: str
+    field: str
+    unit: str
+    left: float
+    """Root mean square of the residual; infinite where the simulation leaves the finite numbers."""
+    spread: float
+    """Standard deviation of the signal."""
+    held_out: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class InWindows:
+    """Logs were simulated in windows, each from initial states of its own."""
+
+    seconds: float
+    """The longest that a window may be."""
+    fitted: int
+    held_out: int
+    """How many windows of fitted logs there are, and of those held out."""
+    states: tuple[str, ...]
+    """Initial states that are free."""
+    free_runs: tuple[FreeRun, ...]
+    """Of whole logs, each from where its first window starts."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Fit(Mapping[str, Estimate]):
     """`fit["motor.r_ohm"].value`; `print(fit)` tells all of it."""
 
@@ -133,6 +162,8 @@ class Fit(Mapping[str, Estimate]):
     """A joint of an arm that would tell more if it moved more."""
     is_complete: bool = True
     """False when Ctrl-C stopped its starts: the best of them was brought to its minimum."""
+    windows: InWindows | None = None
+    """None where logs were simulated as a whole."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:
@@ -275,6 +306,10 @@ class Fit(Mapping[str, Estimate]):
             if (found := data["other_motion"]) is not None:
                 moments = tuple((name, half, unit) for name, half, unit in found["known"])
                 data["other_motion"] = OtherMotion(**{**found, "known": moments})
+            if (found := data.get("windows")) is not None:
+                runs = tuple(FreeRun(**run) for run in found["free_runs"])
+                states = tuple(found["states"])
+                data["windows"] = InWindows(**{**found, "states": states, "free_runs": runs})
             data["outliers"] = tuple(
                 Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
             )

@@ -9,10 +9,12 @@ import numpy as np
 from mime.core.problem import InputError
 from mime.fitting.approach import ROUNDS as _APPROACH
 from mime.fitting.approach import approached
+from mime.fitting.divided import carried_again
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rates import FINEST
 from mime.fitting.solve import (
+    RESOLUTION,
     Interrupted,
     Prior,
     estimated_noise,
@@ -22,6 +24,8 @@ from mime.fitting.solve import (
     polish,
     prior_of,
 )
+from mime.fitting.states import estimated_noise as estimated_with_states
+from mime.fitting.states import reduced
 from mime.running.progress import Progress, progress_bar
 
 ROUNDS = 60
@@ -69,7 +73,13 @@ def solve(
         while True:
             z, noise, more = _settled(model, z, noise, prior, loss, tell)
             simulations += more
-            error = _step_error(model, z, noise)
+            if model.windows is not None:
+                starts = reduced(model, z, noise, loss).starts
+                model = carried_again(model, z, starts)
+                z, noise, more = _settled(model, z, noise, prior, loss, tell)
+                model = at_states(model, z, noise, loss)
+                simulations += more
+            error = _step_error(model, z, noise, loss)
             if error < _STEP_ERROR or 2 * model.fineness > FINEST:
                 break
             # An error of first order falls with the step: go there at once, each stop compiles.
@@ -104,22 +114,15 @@ def _settled(
     said, simulations = given_noise(model), 0
     rows = dict.fromkeys(model.fields, 0)
     spread = dict.fromkeys(model.fields, 0.0)
-    for e in model.experiments:
+    for e in model.whole.experiments:
         for s in e.sensors:
             rows[s.field] += len(s.measured)
             spread[s.field] = max(spread[s.field], float(np.std(s.measured)))
     for count in range(_NOISE_ROUNDS):
         z, _, more = polish(model, z, noise, prior, loss)
         simulations += more
-        residual, jacobian = model.programs.linearised(z, model.data)
-        parts = {}
-        for f in model.fields:
-            r, J = np.asarray(residual[f]), np.asarray(jacobian[f])
-            parts[f] = loss.squares(r, noise[f]), None, J.T @ J
-        new = {
-            f: float(sigma)
-            for f, sigma in estimated_noise(parts, rows, noise, prior, spread).items()
-        }
+        new = _estimated(model, z, noise, prior, loss, rows)
+        new = {f: max(sigma, RESOLUTION * spread[f]) for f, sigma in new.items()}
         new |= said
         change = max(abs(new[f] / noise[f] - 1) for f in noise)
         noise = new
@@ -129,10 +132,48 @@ def _settled(
     return z, noise, simulations
 
 
-def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float]) -> float:
-    """What steps half as long change in any sensor, root mean square over its noise."""
+def _estimated(
+    model: Model,
+    z: np.ndarray,
+    noise: Mapping[str, float],
+    prior: Prior,
+    loss: Loss,
+    rows: Mapping[str, int],
+) -> dict[str, float]:
+    """The noise that residuals at the minimum have."""
+    if model.windows is not None:
+        information = np.diag(prior.width**-2.0)
+        found = reduced(model, z, noise, loss)
+        return estimated_with_states(model, found, noise, information, loss)
+    residual, jacobian = model.programs.linearised(z, model.data)
+    parts = {}
+    for f in model.fields:
+        r, J = np.asarray(residual[f]), np.asarray(jacobian[f])
+        parts[f] = loss.squares(r, noise[f]), None, J.T @ J
+    least = dict.fromkeys(model.fields, 0.0)
+    return {f: float(s) for f, s in estimated_noise(parts, rows, noise, prior, least).items()}
+
+
+def at_states(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> Model:
+    """Windows that start from their best initial states at z; any other model as it is."""
+    if model.windows is None:
+        return model
+    starts = reduced(model, z, noise, loss).starts
+    return dataclasses.replace(model, windows=dataclasses.replace(model.windows, starts=starts))
+
+
+def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> float:
+    """What steps half as long change in any sensor, root mean square over its noise.
+
+    Of windows without what their initial states would take of it.
+    """
     finer = model.finer()
     then = finer.programs.residuals(z, finer.data)
-    now, _ = model.programs.linearised(z, model.data)
-    changes = {f: np.asarray(now[f]) - np.asarray(then[f]) for f in model.fields}
-    return max(float(np.sqrt(np.mean(np.square(changes[f])))) / noise[f] for f in changes)
+    now, _ = model.linearised(z)
+    changes = {f: (np.asarray(now[f]) - np.asarray(then[f])) / noise[f] for f in model.fields}
+    if model.windows is not None:
+        whole = np.concatenate([changes[f] for f in model.fields])[:, None]
+        left = reduced(model, z, noise, loss).without_states(whole)[:, 0]
+        ends = np.cumsum([len(changes[f]) for f in model.fields])[:-1]
+        changes = dict(zip(model.fields, np.split(left, ends), strict=True))
+    return max(float(np.sqrt(np.mean(np.square(changes[f])))) for f in changes)

@@ -17,6 +17,7 @@ import numpy as np
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle
+from mime.fitting.states import reduced
 
 Noise = Mapping[str, np.ndarray | float]
 _LOOSE = 100.0
@@ -26,7 +27,7 @@ _LEAST_DAMPED = 1e-3
 the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
-_RESOLUTION = 1e-9
+RESOLUTION = 1e-9
 """The least noise, over the spread of a signal: what is left of a log without noise."""
 
 
@@ -187,7 +188,7 @@ def polish(
 
     kept: dict[bytes, Any] = {}
     free = np.arange(len(z)) != held
-    rows = sum(len(s.measured) for e in model.experiments for s in e.sensors)
+    rows = model.count
 
     def whole(part: np.ndarray) -> np.ndarray:
         found = z.copy()
@@ -197,7 +198,7 @@ def polish(
     def at(part: np.ndarray) -> Any:
         if part.tobytes() not in kept:
             kept.clear()
-            r, J = whitened(model, whole(part), noise, prior)
+            r, J = whitened(model, whole(part), noise, prior, loss)
             J = J[:, free]
             if not loss.is_robust:
                 # Q R = [J r]: R has the same JᵀJ, Jᵀr and r·r, in as many rows as columns.
@@ -207,7 +208,7 @@ def polish(
         return kept[part.tobytes()]
 
     if not free.any():
-        r, _ = whitened(model, z, noise, prior)
+        r, _ = whitened(model, z, noise, prior, loss)
         return z, loss.cost(r[:rows]) + float(r[rows:] @ r[rows:]), 1
     low, high = prior.low[free], prior.high[free]
     found = least_squares(
@@ -228,9 +229,16 @@ def polish(
 
 
 def whitened(
-    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, loss: Loss
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals over noise and their Jacobian, with the rows of the prior at the end."""
+    """Residuals over noise and their Jacobian, with the rows of the prior at the end.
+
+    Of windows at their best initial states, whose own prior has its rows before that of z.
+    """
+    if model.windows is not None:
+        found = reduced(model, z, noise, loss)
+        off = (z - prior.centre) / prior.width
+        return np.concatenate([found.r, off]), np.vstack([found.J, np.diag(1.0 / prior.width)])
     residual, jacobian = model.programs.linearised(z, model.data)
     r = [np.asarray(residual[field]) / noise[field] for field in model.fields]
     J = [np.asarray(jacobian[field]) / noise[field] for field in model.fields]
@@ -253,5 +261,5 @@ def estimated_noise(
         scaled = np.asarray(A) / np.square(np.asarray(noise[field])[..., None, None])
         share = np.einsum("...ij,...ji->...", inverse, scaled)
         sigma = np.sqrt(np.asarray(squares) / np.maximum(rows[field] - share, 1.0))
-        found[field] = np.maximum(sigma, _RESOLUTION * spread[field])
+        found[field] = np.maximum(sigma, RESOLUTION * spread[field])
     return found

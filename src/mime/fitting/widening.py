@@ -139,25 +139,63 @@ def widened_by(
     return _with_windows(rank, Y, [B.T @ g for g in slopes], P)
 
 
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """Logs that were fitted in windows, each with initial states of its own.
+
+    The Jacobian has no part along those states any more, and rows of their prior at its end. A
+    window that is left out takes its states with it, so none is left out in part.
+    """
+
+    window: np.ndarray
+    """Of every row of the Jacobian."""
+    seconds: np.ndarray
+    """How long each window is."""
+    prior: np.ndarray
+    """What the prior of the states leaves: the residuals of the last rows."""
+
+    def left_out(self, correlated_s: float) -> np.ndarray:
+        """Which windows are left out together, for each of them: one by one where that can be."""
+        count, total = len(self.seconds), float(self.seconds.sum())
+        most = count if count <= _MOST else _WINDOWS
+        groups = int(min(most, max(total / max(correlated_s, 1e-300), _LEAST)))
+        if groups >= count:
+            return np.arange(count)
+        middle = np.cumsum(self.seconds) - 0.5 * self.seconds
+        return np.floor(groups * middle / total).astype(int)
+
+
 def widened(
-    rank: Rank, residuals: Sequence[Residual], jacobian: np.ndarray, prior: np.ndarray
+    rank: Rank,
+    residuals: Sequence[Residual],
+    jacobian: np.ndarray,
+    prior: np.ndarray,
+    cut: Cut | None = None,
 ) -> Rank:
     """The rank with intervals that hold for these residuals: as it is where they are white.
 
     jacobian   of all rows of all residuals, over the noise, in the rank's coordinates
     prior      the Jacobian's rows of what is known beforehand
+    cut        where the logs were fitted in windows
     """
     if are_white(residuals):
         return rank
-    own = np.concatenate(windows(residuals))
     r = np.concatenate([residual.values for residual in residuals])
+    if cut is None:
+        own = np.concatenate(windows(residuals))
+    else:
+        correlated = _TIMES * max(correlation_time(residual) for residual in residuals)
+        own = cut.left_out(correlated)[cut.window]
+        r = np.concatenate([r, cut.prior])
     B = rank.basis
     Y, P = jacobian @ B, prior @ B
     each = [own == i for i in np.unique(own)]
     wide = _with_windows(rank, [Y[at] for at in each], [Y[at].T @ r[at] for at in each], P)
     if wide.widening is None:
         return rank
-    widening = dataclasses.replace(wide.widening, stationary=_stationary(residuals, Y) + P.T @ P)
+    of_states = Y[sum(len(residual.values) for residual in residuals) :]
+    S = _stationary(residuals, Y) + of_states.T @ of_states + P.T @ P
+    widening = dataclasses.replace(wide.widening, stationary=S)
     return dataclasses.replace(wide, widening=widening)
 
 

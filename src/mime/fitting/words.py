@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mime.fitting.explanation import pooled
 from mime.fitting.parameters import KINDS
 
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
-    from mime.fitting.result import Estimate, Fit
+    from mime.fitting.result import Estimate, Fit, FreeRun
 
 
 _SKEW = 0.2
@@ -170,8 +172,12 @@ def remarks(fit: "Fit") -> Iterator[str]:
     yield from fit.notes
     yield from _shapes(fit)
     yield from _spikes(fit)
+    yield from _windows(fit)
+    runs = {(r.log, r.field): r for r in fit.windows.free_runs} if fit.windows else {}
     for check in fit.held_out:
-        yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise"
+        run = runs.get((check.log, check.field))
+        more = f" in windows; {_free(run)}" if run is not None else ""
+        yield f"held out {check.log}, {check.field}: {check.over_noise:.2f} of the noise{more}"
     if fit.how:
         yield from fit.how.splitlines()
         return
@@ -190,6 +196,31 @@ def remarks(fit: "Fit") -> Iterator[str]:
             f"stepped as physics: {', '.join(fit.undeclared)}. A node whose timestep is part of "
             "what it is, as of a controller, must say `is_sampled = True`"
         )
+
+
+def _windows(fit: "Fit") -> Iterator[str]:
+    """How logs were cut, and what runs of the whole ones leave."""
+    if (found := fit.windows) is None:
+        return
+    held = f", {found.held_out} held out" if found.held_out else ""
+    yield (
+        f"windows of {found.seconds:g} s: {found.fitted} fitted{held}; free at the start of each: "
+        f"{', '.join(found.states)}"
+    )
+    fitted = [run for run in found.free_runs if not run.held_out]
+    for field in dict.fromkeys(run.field for run in fitted):
+        own = [run for run in fitted if run.field == field]
+        worst = max(own, key=lambda run: run.left)
+        which = f" ({worst.log}, the worst of {len(own)})" if len(own) > 1 else ""
+        yield f"{field}: {_free(worst)}{which}"
+
+
+def _free(run: "FreeRun") -> str:
+    """What is left of a whole log."""
+    if not np.isfinite(run.left):
+        return "over the whole log the simulation leaves the finite numbers"
+    part = f", {_percent(run.left / run.spread)} % of the signal" if run.spread > 0 else ""
+    return f"over the whole log {run.left:.3g} {run.unit} is left{part}"
 
 
 def _shapes(fit: "Fit") -> Iterator[str]:

@@ -409,7 +409,8 @@ def first_state(simulation: Simulation, slots: Sequence[Slot], start: Any, carri
         for name, fields in state.nodes.items()
     }
     kept = sampled_nodes(simulation)
-    held = {n: carried["held"][n] if n in kept else own for n, own in state.held.items()}
+    # A node that fired in every step of that run fires in the first one here, and needs none.
+    held = {n: carried["held"].get(n, own) if n in kept else own for n, own in state.held.items()}
     return dataclasses.replace(state, step=carried["step"], nodes=nodes, held=held)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.dom import expatbuilder
 
 import numpy as np
 import pinocchio as pin
@@ -49,12 +49,13 @@ class InPinocchio(Reference):
         for i, name in enumerate(tree.link_joint_names):
             at[name] = tree.mimic_multiplier[i] * q[tree.coordinate_idxs[i]] + tree.mimic_offset[i]
         text = re.sub("(?s)<!--.*?-->", "", Path(self.source).read_text(errors="replace"))
-        for joint in ElementTree.fromstring(text.strip().encode()).iter("joint"):
-            name, mimic = joint.get("name"), joint.find("mimic")
-            if mimic is None or name not in at or mimic.get("joint") not in at:
+        robot = expatbuilder.parseString(text.strip().encode(), namespaces=False)
+        for mimic in robot.getElementsByTagName("mimic"):
+            name, master = mimic.parentNode.getAttribute("name"), mimic.getAttribute("joint")
+            if name not in at or master not in at:
                 continue
-            wanted = float(mimic.get("multiplier", "1")) * at[mimic.get("joint")]
-            wanted += float(mimic.get("offset", "0"))
+            wanted = float(mimic.getAttribute("multiplier") or 1) * at[master]
+            wanted += float(mimic.getAttribute("offset") or 0)
             if abs(at[name] - wanted) > 1e-12 * max(1.0, abs(wanted)):
                 raise ValueError(f"<mimic> of joint {name!r} does not hold")
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pinocchio as pin
+from scipy.signal import lfilter
 
 import mime
 
@@ -18,10 +19,12 @@ def sines(count, seed, time, duration, size=0.5, harmonics=5):
 class Rig:
     """A real arm: Pinocchio's, with friction, and noise on angles and torques."""
 
-    def __init__(self, model, friction=0.0, middle=0.0, angle_noise=1e-5, torque_noise=0.02):
+    def __init__(
+        self, model, friction=0.0, middle=0.0, angle_noise=1e-5, torque_noise=0.02, correlation=0.0
+    ):
         self.model, self.data = model, model.createData()
         self.friction, self.middle = friction, middle
-        self.noise = angle_noise, torque_noise
+        self.noise, self.correlation = (angle_noise, torque_noise), correlation
 
     def log(self, seed, rows=400, duration=4.0, late=0.0, dry=0.0, size=0.5):
         """Columns `time`, `q0`, ..., `tau0`, ...; torques are `late` seconds late."""
@@ -37,9 +40,15 @@ class Rig:
         tau = np.array([pin.rnea(self.model, self.data, *state) for state in states])
         tau = tau + self.friction * qd + dry * np.sign(qd)
         q = q + self.noise[0] * random.normal(size=q.shape)
-        tau = tau + self.noise[1] * random.normal(size=q.shape)
+        tau = tau + self.noise[1] * self.correlated(random.normal(size=q.shape))
         read = {f"q{j}": q[:, j] for j in range(q.shape[1])}
         return {"time": time, **read, **{f"tau{j}": tau[:, j] for j in range(q.shape[1])}}
+
+    def correlated(self, white):
+        """An autoregression of first order, of the same size."""
+        rho = self.correlation
+        later = lfilter([np.sqrt(1.0 - rho**2)], [1.0, -rho], white[1:], axis=0, zi=rho * white[:1])
+        return np.concatenate([white[:1], later[0]])
 
     def regressor(self, count=60, seed=0):
         """Torques by the ten moments of every body (count n, 10 n), at random states."""

@@ -33,6 +33,7 @@ from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise
 from mime.fitting.torques import Run, arm_of, read_run
 from mime.fitting.unknown import Coordinate
+from mime.fitting.widening import Residual, are_white, widened_by
 from mime.running.progress import Progress, progress_bar
 from mime.running.simulation import Simulation
 
@@ -142,6 +143,9 @@ def _result(
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
     rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
+    said = given_noise(record)
+    if not are_white(_left(found, said)):
+        rank = widened_by(rank, found.windows, found.slopes, found.held)
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
     kinds: list[Kind] = [
@@ -152,7 +156,6 @@ def _result(
         estimate_of(c, found.u[j], _inside(region, linear_interval(rank, found.u, j), j), kinds[j])
         for j, c in enumerate(shown.coordinates)
     )
-    said = given_noise(record)
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
     residuals = _by_field(record, found.rows)
@@ -198,6 +201,17 @@ def _inside(region: Region, interval: Interval, j: int) -> Interval:
     """The same without values that cannot be."""
     low, high = max(interval.low, region.low[j]), min(interval.high, region.high[j])
     return dataclasses.replace(interval, low=float(low), high=float(high))
+
+
+def _left(found: Found, said: Mapping[str, float]) -> list[Residual]:
+    """What is left of every torque, over its noise; `said` are those whose noise is known."""
+    return [
+        Residual(
+            i, part.field, part.time_s, part.left / found.noise[part.field], part.field in said
+        )
+        for i, run in enumerate(found.rows)
+        for part in run
+    ]
 
 
 def _values(found: Found) -> int:

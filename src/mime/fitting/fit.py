@@ -6,6 +6,7 @@ from typing import Any, SupportsIndex
 
 import jax
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from mime._text import quoted
 from mime.core.arguments import instance, mapping, whole, wrong
@@ -98,7 +99,9 @@ def fit(
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
     if by == "inverse_dynamics" and seconds is not None:
         raise wrong("window", "'auto' with by='inverse_dynamics', which simulates nothing", window)
-    with jax.enable_x64(True):
+    # OpenBLAS splits matrices as small as these among all cores and waits for them in a loop: on a
+    # machine that does other work besides, hundreds of times as long.
+    with jax.enable_x64(True), threadpool_limits(1, "blas"):
         double = in_double(simulation)
         if by == "inverse_dynamics":
             found = fit_torques(simulation, double, chosen, columns, unknowns, progress)

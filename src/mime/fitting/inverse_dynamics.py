@@ -13,6 +13,7 @@ banded, and is eliminated:
 """
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -30,13 +31,16 @@ from mime.nodes.actuation.robot_arm.inverse import commanded_torques
 from mime.running.simulation import Simulation
 
 _ROUNDS = 25
-_SETTLED = 1e-3
-"""A round has arrived when it moves nothing by more than this part of its standard deviation."""
+_SETTLED, _QUIET = 1e-2, 1e-3
+"""A round has arrived when it moves values by less than the first part of their standard deviations
+(root mean square), and noises by less than the second of theirs."""
 _ZERO = 1e-9
 """Singular values of Y below this part of the largest are rounding: the null space is exact."""
 _PROBES = 8
 _PIECE = 256
 """Rows that are evaluated at once."""
+_WINDOW_S, _FEWEST = 0.5, 6
+"""Length of the windows that intervals are made of, and the fewest of all logs."""
 _KEPT = 8
 """Compiled programs that are kept for the next fit of the same model."""
 _NEAR = DEGREE + 1
@@ -117,6 +121,7 @@ class Rows:
     """The rows of one torque sensor in one run, linearised."""
 
     field: str
+    time_s: np.ndarray
     left: np.ndarray
     """Reading less what was measured."""
     Y: np.ndarray
@@ -152,7 +157,7 @@ def linearised(model: TorqueModel, run: Run, u: Any) -> list[Rows]:
         if (j := at["gain"]) is not None:
             Y[:, j] = tau * coordinates[j].scale
         left = gain * tau + amount.get("offset", 0.0) - sensor.measured
-        found.append(Rows(sensor.field, left, Y, first, G.reshape(len(time), -1)))
+        found.append(Rows(sensor.field, time, left, Y, first, G.reshape(len(time), -1)))
     return found
 
 
@@ -169,17 +174,16 @@ class Normal:
         weight = run.motion.noise**-2.0
         first, basis = run.motion.basis(run.time_s)
         off = run.motion.at(run.time_s)[:, 0] - run.angles
-        for f in np.unique(first):
-            B, near = basis[first == f, 0], slice(f * n, f * n + width)
+        for f, here in _pieces(first):
+            B, near = basis[here, 0], slice(f * n, f * n + width)
             self._add(f * n, np.kron(B.T @ B, np.diag(weight)))
-            self.slope_c[near] += ((B.T @ off[first == f]) * weight).ravel()
+            self.slope_c[near] += ((B.T @ off[here]) * weight).ravel()
         for part in rows:
             w = noise[part.field] ** -2.0
             self.direct = self.direct + w * part.Y.T @ part.Y
             self.slope_u += w * part.Y.T @ part.left
-            for f in np.unique(part.first):
-                G, here = part.G[part.first == f], part.first == f
-                near = slice(f * n, f * n + width)
+            for f, here in _pieces(part.first):
+                G, near = part.G[here], slice(f * n, f * n + width)
                 self._add(f * n, w * G.T @ G)
                 self.across[near] += w * G.T @ part.Y[here]
                 self.slope_c[near] += w * G.T @ part.left[here]
@@ -189,6 +193,7 @@ class Normal:
         self.solved = self.solve(self.across)
         self.information = self.direct - self.across.T @ self.solved
         self.slope = self.slope_u - self.solved.T @ self.slope_c
+        self._angles = run.time_s, first, basis[:, 0], off, 1.0 / run.motion.noise
 
     def _add(self, at: int, block: np.ndarray) -> None:
         for d in range(len(block)):
@@ -203,6 +208,38 @@ class Normal:
     def motion_step(self, step: np.ndarray) -> np.ndarray:
         """What the motion changes by, when the unknowns change by `step`."""
         return -np.asarray(self.solve(self.slope_c)) - self.solved @ step
+
+    def windows(
+        self, parts: Sequence[Rows], noise: Mapping[str, float], ends: np.ndarray
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """R_i and slope of each window, the motion eliminated: their sums are those of all.
+
+        M Y with M = 1 - J (Jᵀ J)⁻¹ Jᵀ, J by the motion, row by row: F = (M Y)ᵀ (M Y).
+        """
+        n, count = self.band.shape[0] // _NEAR, self.across.shape[1]
+        found: list[list[np.ndarray]] = [[] for _ in ends]
+        slopes = np.zeros((len(ends), count))
+
+        def add(time: np.ndarray, own: np.ndarray, left: np.ndarray) -> None:
+            edges = np.searchsorted(time, [-np.inf, *ends[:-1], np.inf])
+            for i, (a, b) in enumerate(itertools.pairwise(edges)):
+                found[i].append(own[a:b])
+                slopes[i] += own[a:b].T @ left[a:b]
+
+        for part in parts:
+            own = part.Y.copy()
+            for f, here in _pieces(part.first):
+                own[here] -= part.G[here] @ self.solved[f * n : f * n + self.band.shape[0]]
+            add(part.time_s, own / noise[part.field], part.left / noise[part.field])
+        time, first, basis, off, weight = self._angles
+        own = np.empty((len(time), n, count))
+        for f, here in _pieces(first):
+            near = self.solved[f * n : f * n + self.band.shape[0]].reshape(_NEAR, n * count)
+            own[here] = -(basis[here] @ near).reshape(-1, n, count)
+        for j in range(n):
+            add(time, own[:, j] * weight[j], off[:, j] * weight[j])
+        triangles = [upper_triangle(np.concatenate(rows)) for rows in found]
+        return list(zip(triangles, slopes, strict=True))
 
     def share(self, part: Rows, weight: float, back: np.ndarray, random: Any) -> float:
         """tr(J_s A⁻¹ J_sᵀ) / sigma_s²: how many unknowns a sensor's rows have fitted, by probes.
@@ -235,6 +272,12 @@ class Found:
     rounds: int
     price: float
     """What it costs in |r|² that bodies must exist."""
+    windows: list[np.ndarray]
+    """R_i of each window of the logs: the sum of all R_iᵀ R_i, and of what is known beforehand, is
+    Rᵀ R."""
+    slopes: list[np.ndarray]
+    held: np.ndarray
+    """Rows of what is known beforehand."""
 
 
 def solve(
@@ -276,21 +319,52 @@ def solve(
         rows = [linearised(model, run, u) for run in runs]
         last, noise = noise, _noise(rows, parts, noise, back) | dict(given)
         tell(count)
-        quiet = all(abs(noise[f] / last[f] - 1) < _SETTLED for f in noise)
+        quiet = all(abs(noise[f] / last[f] - 1) < _QUIET for f in noise)
         if quiet and np.linalg.norm(W @ step) < _SETTLED * np.sqrt(len(W) + 1):
             break
     free = region.without_cones.least(W, aim)
     costs = [float(np.sum((W @ (there - aim)) ** 2)) for there in (u, free)]
     known = [cone.information(len(u)) for cone in region.cones if cone.precision > 0]
+    held = np.concatenate([np.diag(prior), *known])
+    pieces = _windows(runs)
+    parts = [Normal(r, f, noise, len(u)) for r, f in zip(runs, rows, strict=True)]
+    each = [
+        window
+        for part, f, ends in zip(parts, rows, pieces, strict=True)
+        for window in part.windows(f, noise, ends)
+    ]
     return Found(
         u,
         runs,
         rows,
         noise,
-        upper_triangle(np.concatenate([W, *known])),
+        upper_triangle(np.concatenate([R for R, _ in each] + [held])),
         count,
         costs[0] - costs[1],
+        [R for R, _ in each],
+        [slope for _, slope in each],
+        held,
     )
+
+
+def _windows(runs: Sequence[Run]) -> list[np.ndarray]:
+    """The ends of the windows of each run, in seconds: equally long, half a second or so."""
+    lengths = np.array([run.time_s[-1] - run.time_s[0] for run in runs])
+    pieces = np.maximum(1, np.round(lengths / _WINDOW_S).astype(int))
+    while pieces.sum() < _FEWEST:
+        pieces[np.argmax(lengths / pieces)] += 1
+    return [
+        np.linspace(run.time_s[0], run.time_s[-1], count + 1)[1:]
+        for run, count in zip(runs, pieces, strict=True)
+    ]
+
+
+def _pieces(first: np.ndarray) -> list[tuple[int, slice]]:
+    """The first coefficient and the rows of each piece; rows are in the order of time."""
+    at = np.flatnonzero(np.diff(first, prepend=-1))
+    return [
+        (int(first[a]), slice(int(a), int(b))) for a, b in itertools.pairwise([*at, len(first)])
+    ]
 
 
 def _root(F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

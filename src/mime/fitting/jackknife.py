@@ -15,26 +15,33 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mime.fitting.rank import upper_triangle
+
 _LEFT = 1e-6
 """Of a direction's information, the least that is taken to be left without a window."""
 
 
 def jackknife(
-    information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
+    jacobians: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
 ) -> np.ndarray:
-    """C of G windows; `prior` is the information beforehand. All (n, n), slopes (n,).
+    """C of G windows: J_i or any with the same J_iᵀ J_i, (rows, n), and g_i (n,).
 
-    The sum of all must be positive definite: give coordinates along which something is known.
+    `prior` are the rows of the information beforehand. All rows together must have full rank: give
+    coordinates along which something is known.
     """
-    A: np.ndarray = prior + sum(information)
-    # In coordinates y = Lᵀ z the information of all windows is the identity.
-    L = np.linalg.cholesky(A)
+    from scipy.linalg import solve_triangular
+
+    triangles = [upper_triangle(J) for J in jacobians]
+    # In coordinates y = R z the information of all windows is the identity.
+    R = upper_triangle(np.concatenate([*triangles, prior]))
     steps = []
-    for own, slope in zip(information, slopes, strict=True):
-        g = np.linalg.solve(L, slope)
-        share = np.linalg.solve(L, np.linalg.solve(L, own).T)
-        parts, V = np.linalg.eigh(0.5 * (share + share.T))
-        steps.append(V @ ((V.T @ g) / np.maximum(1.0 - parts, _LEFT)))
+    for own, slope in zip(triangles, slopes, strict=True):
+        g = solve_triangular(R, slope, trans="T")
+        _, s, Vt = np.linalg.svd(solve_triangular(R, own.T, trans="T").T)
+        parts = np.zeros(len(R))
+        parts[: len(s)] = s**2
+        steps.append(Vt.T @ ((Vt @ g) / np.maximum(1.0 - parts, _LEFT)))
     count = len(steps)
-    apart = np.linalg.solve(L.T, (np.array(steps) - np.mean(steps, axis=0)).T)
-    return (count - 1) / count * apart @ apart.T
+    apart = solve_triangular(R, (np.array(steps) - np.mean(steps, axis=0)).T)
+    C: np.ndarray = (count - 1) / count * apart @ apart.T
+    return C

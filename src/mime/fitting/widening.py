@@ -127,16 +127,16 @@ def windows(residuals: Sequence[Residual]) -> list[np.ndarray]:
 
 
 def widened_by(
-    rank: Rank, information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
+    rank: Rank, jacobians: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
 ) -> Rank:
-    """The rank with intervals by windows: F_i = J_iᵀ J_i and J_iᵀ r_i of each, at the minimum.
+    """The rank with intervals by windows: J_i and J_iᵀ r_i of each, at the minimum.
 
-    In the coordinates of the rank, (n, n) and (n,); `prior` is the information beforehand.
+    In the coordinates of the rank, (rows, n) and (n,); `prior` are the rows of what is known
+    beforehand. For J_i any matrix with the same J_iᵀ J_i does.
     """
     B = rank.basis
-    return _with_windows(
-        rank, [B.T @ F @ B for F in information], [B.T @ g for g in slopes], B.T @ prior @ B
-    )
+    Y, P = [J @ B for J in jacobians], prior @ B
+    return _with_windows(rank, Y, [B.T @ g for g in slopes], P)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,9 +190,7 @@ def widened(
     B = rank.basis
     Y, P = jacobian @ B, prior @ B
     each = [own == i for i in np.unique(own)]
-    wide = _with_windows(
-        rank, [Y[at].T @ Y[at] for at in each], [Y[at].T @ r[at] for at in each], P.T @ P
-    )
+    wide = _with_windows(rank, [Y[at] for at in each], [Y[at].T @ r[at] for at in each], P)
     if wide.widening is None:
         return rank
     of_states = Y[sum(len(residual.values) for residual in residuals) :]
@@ -228,14 +226,14 @@ def _stationary(residuals: Sequence[Residual], Y: np.ndarray) -> np.ndarray:
 
 
 def _with_windows(
-    rank: Rank, information: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
+    rank: Rank, jacobians: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
 ) -> Rank:
     """All in coordinates y, where the sum of all information is 1."""
     from scipy.stats import t as student
 
     count = len(slopes)
-    if count < 2 or not prior.size:
+    if count < 2 or not prior.shape[1]:
         return rank
-    C = jackknife(information, slopes, prior)
+    C = jackknife(jacobians, slopes, prior)
     quantile = float(student.ppf(0.975, count - 1))
     return dataclasses.replace(rank, widening=Widening(C, quantile, count))

@@ -3,6 +3,7 @@
 The functions are evaluated by Python here, on NumPy arrays: nothing compiles.
 """
 
+import dataclasses
 from inspect import unwrap
 
 import jax
@@ -15,6 +16,8 @@ from compiling import QUICK
 from mime.core.pose import pose_to_matrix
 from mime.core.problem import InputError
 from mime.models import model_path
+from robot_files import robots
+from sizes import sized
 
 GRAVITY = np.array([0.3, -0.2, -9.81])
 POSE = np.array([0.1, -0.2, 0.3, 0.5, 0.5, -0.5, 0.5])
@@ -108,6 +111,27 @@ def test_a_part_of_a_robot_is_the_model_of_its_joints_alone(arm):
     everything = arm.subtree("base_link")
     np.testing.assert_array_equal(everything.masses, arm.masses)
     assert arm.subtree("link_2").joint_names == arm.joint_names[2:]
+
+
+@pytest.mark.parametrize(
+    "name", ["panda_description/urdf/panda.urdf", "tiago_description/robots/tiago.urdf"]
+)
+def test_a_part_that_is_cut_before_reading_is_that_of_the_whole_robot(name):
+    """Mimics, colours by name and what is fixed to a link come with it."""
+    file = robots()[f"example-robot-data/{name}"]
+    whole, rng = kin.parse_urdf(file), np.random.default_rng(1)
+    for _ in range(sized(50, small=4)):
+        root, tip = (str(name) for name in rng.choice(whole.frame_names, 2))
+        try:
+            part = whole.subtree(root, tip)
+        except InputError:  # the tip is elsewhere
+            tip, part = None, whole.subtree(root)
+        wanted = root if tip is None else {"root": root, "tip": tip}
+        read = kin.parse_urdf(file, subtree=wanted)
+        for field in dataclasses.fields(part):
+            if field.name != "report":
+                mine, expected = (getattr(tree, field.name) for tree in (read, part))
+                np.testing.assert_equal(mine, expected, err_msg=f"{wanted}: {field.name}")
 
 
 def test_two_robots_as_one_are_pinocchios_appended_model(arm, planar):

@@ -443,9 +443,27 @@ def test_parts_that_are_taken_out_are_not_judged(read):
         parse_robot(_written(two, read), subtree="hul")
 
 
+def test_parts_of_a_urdf_that_are_taken_out_are_not_judged_either(read):
+    (loop, *_), weak = EXAMPLES["loop"], EXAMPLES["negative moment"][0]
+    part = read(loop, subtree={"root": "base", "tip": "other"})
+    assert (part.tree.joint_names, part.tree.frame_names) == (("l",), ("base", "other"))
+    planar = ARM + TIP.replace('"revolute"', '"planar"') + GEARS.format("").replace("'j'", "'k'")
+    assert read(urdf(planar)).tree is None
+    for options in ({"subtree": {"root": "base", "tip": "arm"}}, {"lock": {"k": 0}}):
+        tree, warned, findings = read(urdf(planar), **options)
+        assert (tree.joint_names, warned) == (("j",), [])
+        assert {finding.rule for finding in findings} <= {"unused"}
+    with pytest.raises(kin.UrdfError, match=r"is locked at 0\.1; expected 0, where the file"):
+        parse_robot(_written(urdf(planar), read), lock={"k": 0.1})
+    assert read(weak, subtree={"root": "base", "tip": "base"}).tree.joint_names == ()
+    with pytest.raises(ValueError, match=r"subtree\.root.*'bas'.*did you mean 'base'"):
+        parse_robot(_written(urdf(ARM), read), subtree="bas")
+
+
 def _written(text, read):
     read(text)
-    return read.__closure__[0].cell_contents / "robot.xml"
+    name = "robot.xml" if "<mujoco" in text else "robot.urdf"
+    return read.__closure__[0].cell_contents / name
 
 
 def test_a_second_parent_is_cut_where_loops_are_opened(read):

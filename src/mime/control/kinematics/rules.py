@@ -173,7 +173,9 @@ RULES: dict[str, Rule] = {
         "links and joints that are missing, twice or in a cycle; several roots",
         "correct the names",
     ),
-    "joint type": Rule("refused", "planar joints, other floating joints", "split them"),
+    "joint type": Rule(
+        "refused", "planar joints, other floating joints", "split them, or hold them by `lock=`"
+    ),
     "negative": Rule(
         "refused",
         "a negative mass, damping, friction or stiffness; a gear ratio of 0",
@@ -209,13 +211,11 @@ RULES: dict[str, Rule] = {
     "loop": Rule(
         "refused",
         "closed loops: `connect`, `weld`, a link with two parents",
-        "`lock=` or `subtree=` takes them out, `open_loops=True` cuts them",
+        "use `subtree=`, `open_loops=True` or, in MJCF, `lock=`",
     ),
-    "ball": Rule("refused", "ball joints", "`lock=` or `subtree=` takes them out"),
+    "ball": Rule("refused", "ball joints", "use `lock=` or `subtree=`"),
     "several bodies": Rule(
-        "refused",
-        "several free bodies, joints beside a floating base",
-        "`lock=` or `subtree=` takes them out",
+        "refused", "several free bodies, joints beside a floating base", "use `lock=` or `subtree=`"
     ),
 }
 """The table, by the names that findings carry."""

@@ -17,6 +17,7 @@ from mime.control.kinematics.urdf.elements import (
 )
 from mime.control.kinematics.urdf.known_tags import find_ignored
 from mime.control.kinematics.urdf.merge import build_tree
+from mime.control.kinematics.urdf.selection import select
 from mime.control.kinematics.urdf.visual import read_visuals
 from mime.control.kinematics.urdf.xml import Element, UrdfError, read_xml
 from mime.core.arguments import path as path_of
@@ -60,14 +61,19 @@ def parse_urdf(
     checked_base(base)
     packages = Packages.of(path, search_path)
     found = Findings(on_problem)
-    tree = tree_of(read_xml(path, found), packages, found, base, open_loops)
-    return part_of(tree, subtree, lock)
+    return tree_of(read_xml(path, found), packages, found, base, open_loops, subtree, lock)
 
 
 def tree_of(
-    robot: Element, packages: Packages, found: Findings, base: str | None, open_loops: bool = False
+    robot: Element,
+    packages: Packages,
+    found: Findings,
+    base: str | None,
+    open_loops: bool = False,
+    subtree: Part = None,
+    lock: Mapping[str, Any] | None = None,
 ) -> KinematicTree:
-    """The tree of a <robot>; `found` has what was skipped to read it."""
+    """The part of a <robot> that is wanted; `found` has what was skipped to read it."""
     if robot.tag != "robot":
         raise robot.error(
             f"the root element is <{robot.tag}>; expected <robot>. Convert it to URDF."
@@ -78,6 +84,7 @@ def tree_of(
             "`parse_xacro`, pass --xacro on the command line, or give the file the suffix .xacro.",
             "xacro",
         )
+    locked = select(robot, subtree, lock)
     find_ignored(robot, found)
     links = _by_name([read_link(e, found) for e in robot.findall("link")])
     joints = _by_name([read_joint(e) for e in robot.findall("joint")])
@@ -91,7 +98,8 @@ def tree_of(
     read_transmissions(robot.findall("transmission"), joints, found)
     visuals = read_visuals(robot, packages, found)
     tree = build_tree(robot, links, joints, visuals, found, base, open_loops)
-    return dataclasses.replace(tree, report=found.settled(robot.refusal))
+    tree = dataclasses.replace(tree, report=found.settled(robot.refusal))
+    return part_of(tree, subtree, locked)
 
 
 def _by_name(items: list) -> dict:

@@ -133,7 +133,7 @@ def read_joint(element: Element) -> UrdfJoint:
     if kind not in JOINT_TYPES and not floating:
         raise element.error(
             f"joint {name!r} is {kind!r}; MIME handles {', '.join(JOINT_TYPES)}. "
-            "Fix it to its parent or split it into joints of one degree of freedom.",
+            f"Split it into joints of one degree of freedom, or hold it by lock={{{name!r}: 0}}.",
             "joint type",
         )
     joint = UrdfJoint(

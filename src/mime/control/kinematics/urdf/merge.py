@@ -185,7 +185,7 @@ def _check_topology(
             raise joint.element.error(
                 f"link {joint.child!r} is the child of joints {other!r} and "
                 f"{joint.name!r}; expected one parent. "
-                "MIME simulates trees: remove a joint, or cut the loop by open_loops=True.",
+                "MIME simulates trees: take one out by subtree=, or cut it by open_loops=True.",
                 "loop",
             )
         parent_joint[joint.child] = joint

@@ -17,7 +17,7 @@ from typing import Any
 from mime._files import read_plain
 from mime._text import brief, nearest, shortened
 from mime.control.kinematics.packages import Packages
-from mime.control.kinematics.part import Part, part_of
+from mime.control.kinematics.part import Part
 from mime.control.kinematics.report import Finding, Findings, checked_base, checked_choice
 from mime.control.kinematics.tree import KinematicTree
 from mime.control.kinematics.urdf import UrdfError, tree_of
@@ -57,8 +57,8 @@ def parse_xacro(
     found = Findings(on_problem)
     text = _expanded(path, arguments, packages, found)
     robot = parsed_xml(text.encode(), Path(f"{path} (expanded)"), found)
-    tree = tree_of(robot, packages, found, base, open_loops)
-    return dataclasses.replace(part_of(tree, subtree, lock), source=str(path))
+    tree = tree_of(robot, packages, found, base, open_loops, subtree, lock)
+    return dataclasses.replace(tree, source=str(path))
 
 
 def expand_xacro(

@@ -398,7 +398,8 @@ def first_state(simulation: Simulation, slots: Sequence[Slot], start: Any, carri
         for name, fields in state.nodes.items()
     }
     kept = sampled_nodes(simulation)
-    held = {n: carried["held"][n] if n in kept else own for n, own in state.held.items()}
+    of_run = carried["held"]  # without what fired in every step of it, and does so in the first one
+    held = {n: of_run.get(n, own) if n in kept else own for n, own in state.held.items()}
     return dataclasses.replace(state, step=carried["step"], nodes=nodes, held=held)
 
 

@@ -256,8 +256,7 @@ def polish(
         return kept[part.tobytes()]
 
     if not free.any():
-        r, _ = whitened(model, z, noise, prior, loss)
-        return z, loss.cost(r[:rows]) + float(r[rows:] @ r[rows:]), 1
+        return z, cost_of(model, z, noise, prior, loss), 1
     low, high = prior.low[free], prior.high[free]
     found = least_squares(
         lambda part: at(part)[0],
@@ -274,6 +273,15 @@ def polish(
         max_nfev=most,
     )
     return whole(found.x), 2.0 * float(found.cost), int(found.nfev)
+
+
+def cost_of(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, loss: Loss
+) -> float:
+    """The whole sum at z."""
+    r, _ = whitened(model, z, noise, prior, loss)
+    rows = model.count
+    return loss.cost(r[:rows]) + float(r[rows:] @ r[rows:])
 
 
 def whitened(

@@ -145,7 +145,7 @@ def test_a_run_that_diverges_says_where_and_keeps_what_came_before(cli, tmp_path
     assert files == {".mime-run.json", "result.partial.nc"}
 
 
-NOTHING = "there is no node, assembly, model, motor, scenario called"
+NOTHING = "there is no node, assembly, model, motor, servo, scenario called"
 MISTAKES = {
     "no such scenario": (
         ["run", "motr_step"],
@@ -373,6 +373,15 @@ def test_completion_knows_the_commands(cli, shell):
     assert "geared_motor_voltage" in out
 
 
+def test_a_servo_is_shown_with_what_its_maker_does_not_say(cli):
+    assert "sts3215_c001" in cli("list", "servos")[1]
+    code, out, _ = cli("show", "xl330_m288")
+    assert code == 0
+    assert re.search(r"stall_torque_n_m +0.52 +N·m", out)
+    assert "not published: rotor inertia, inductance, friction" in out
+    assert re.search(r"duty_per_kp +0.002877 +1/rad +c_p", out)
+
+
 def test_a_motor_and_a_scenario_are_shown(cli):
     code, out, _ = cli("show", "maxon_re40_148877")
     assert code == 0
@@ -391,7 +400,7 @@ def test_what_a_shell_offers_can_be_shown():
     known = shown_names()
     offered = names_by_command()["show"]
     of_mime = [name for name in known["node"] if name in dir(mime)]
-    kinds = ("model", "motor", "scenario")
+    kinds = ("model", "motor", "servo", "scenario")
     assert sorted(offered) == sorted([*of_mime, *(name for kind in kinds for name in known[kind])])
 
 

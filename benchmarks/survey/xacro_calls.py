@@ -54,12 +54,13 @@ CALLS: dict[str, dict[str, tuple[dict[str, str], ...]]] = {
         "robots/fr3_duo/fr3_duo_arm.urdf.xacro": _each(arm_id="fr3v2", arm_prefix="left right"),
         "robots/f*/f*.urdf.xacro": ({}, *_each(hand="false")),
     },
-    "*/interbotix_ros_manipulators": {
-        "*/uxarm_gripper.urdf.xacro": _each(robot_name="uxarm6", base_link_frame="base_link")
-    },
+    "*/interbotix_ros_manipulators": {"*/uxarm_gripper.urdf.xacro": _each(robot_name="uxarm6")},
     "*/motoman": {"motoman_es_support/urdf/es*.xacro": ({"joint_velocities_file": _DX100},)},
     "*/tiago_robot": {"tiago_description/robots/tiago.urdf.xacro": ({},)},
-    "*/unitree_ros": {"robots/*/xacro/robot.xacro": _each(DEBUG="false")},
+    "*/unitree_ros": {
+        "robots/z1_description/xacro/robot.xacro": ({},),
+        "robots/*/xacro/robot.xacro": _each(DEBUG="false"),
+    },
 }
 """Repository (a pattern), file (a pattern), arguments of each call.
 

@@ -19,7 +19,8 @@ PAGES = [
 ]
 
 
-LONG = {"own_robot", "differentiate", "identify", "identify_arm", "tune", "optimise", "microrobot"}
+LONG = {"own_robot", "differentiate", "identify", "identify_arm", "fit_a_servo", "tune", "optimise",
+        "microrobot"}  # fmt: skip
 """Arms that are compiled several times, their derivatives, fits and searches, which tests/fitting,
 tests/tuning and tests/studies have smaller: `make soak` runs these pages."""
 

@@ -36,9 +36,15 @@ def rig(**options):
     return Rig(pin.buildModelFromUrdf(URDF), FRICTION, **options)
 
 
-def fitted(simulation, logs, unknowns=UNKNOWNS, **options):
+def fitted(simulation, logs, unknowns=UNKNOWNS, *, strict=False, **options):
     return mime.fit(
-        simulation, logs, columns(3, **options), unknowns, by="inverse_dynamics", progress=False
+        simulation,
+        logs,
+        columns(3, **options),
+        unknowns,
+        by="inverse_dynamics",
+        strict=strict,
+        progress=False,
     )
 
 
@@ -186,12 +192,56 @@ def test_a_shoulder_that_hardly_moves_is_the_joint_to_move(simulation):
         assert f"{name} ± {half:.2g} {unit}" in str(advice)
 
 
-def test_dry_friction_that_the_model_does_not_have_is_told(simulation, tmp_path):
-    fit = fitted(simulation, mime.Log(rig().log(2, 300, dry=0.3), name="a"))
+def test_dry_friction_that_the_model_does_not_have_is_named_and_the_fit_is_of_use(
+    simulation, tmp_path
+):
+    log = mime.Log(rig().log(2, 300, dry=0.3), name="a")
+    fit = fitted(simulation, log)
     assert not fit.is_explained
+    for field in TORQUES:
+        words = fit.explained[field].kinds[0]
+        size = re.match(
+            r"dry friction is missing at arm: (\S+) N·m would take away \d\d % of", words
+        )
+        assert float(size[1]) == pytest.approx(0.3, abs=0.1), words  # beside bodies that are off
     with pytest.warns(mime.FitWarning, match="unexplained"):
         fit.to_urdf(tmp_path / "arm.urdf")
     assert (tmp_path / "arm.urdf").exists()
+    with pytest.warns(mime.FitWarning):
+        parameters = fit.parameters
+    assert list(parameters) == [f"arm.joint_friction_n_m_s[{j}]" for j in range(3)]
+    with pytest.warns(mime.FitWarning):
+        assert fit.simulation.nodes["arm"].tree.num_joints == 3
+    with pytest.raises(mime.FitError, match="the fit is strict"):
+        fitted(simulation, log, strict=True)
+
+
+def test_friction_that_grows_with_the_load_is_named():
+    """Beside viscous and dry friction, which the model has."""
+    dry = graph_of(TREE, joint_friction_n_m_s=np.full(3, 0.2), friction=mime.Coulomb(0.1))
+    log, share = rig().log(2, 300, dry=0.3), 0.15
+    qd = sines(3, 2, log["time"], 4.0)[1]
+    for j in range(3):
+        log[f"tau{j}"] = log[f"tau{j}"] + share * np.abs(log[f"tau{j}"]) * np.sign(qd[:, j])
+    fit = fitted(dry, mime.Log(log, name="a"), [*UNKNOWNS, "arm.friction.torque_n_m"])
+    words = fit.explained[TORQUES[0]].kinds[0]
+    assert words.startswith(f"friction that grows with the load {TORQUES[0]} is missing"), words
+    # The load that is named holds the friction itself, and dry friction in the model gives way.
+    assert float(re.search(r": (\S+) of it", words)[1]) == pytest.approx(share, rel=0.35)
+
+
+@pytest.mark.parametrize("gain", [False, True])
+def test_encoders_in_counts_make_no_other_unit(gain):
+    """Counts of 4 mrad in rows of 3 ms, every second row read twice: 400 rad/s² a count."""
+    log = rig(angle_noise=0.0).log(0, 1200)
+    simulation = graph_of(TREE, joint_friction_n_m_s=np.full(3, 0.2))
+    for j in range(3):
+        q = 0.004 * np.round(log[f"q{j}"] / 0.004)
+        log[f"q{j}"] = np.where(np.arange(len(q)) % 4 == 1, np.roll(q, 1), q)
+    fit = fitted(simulation, mime.Log(log, name="a"), UNKNOWNS[3:], gain=gain)
+    assert fit.explained[TORQUES[0]].percent < 10
+    if not gain:
+        assert fit["arm.joint_friction_n_m_s[0]"].value == pytest.approx(FRICTION, rel=0.1)
 
 
 def test_a_joint_without_friction_is_at_its_bound_or_near_it(simulation):

@@ -69,6 +69,8 @@ def test_the_part_that_the_log_has_and_the_model_has_not_is_named_with_its_size(
     assert not fit.is_explained
     first = fit.explained["motor.rotor_angular_velocity"].kinds[0]
     assert first.startswith(words), first
+    remedies = {"load": "; LoadFriction has it", "dry": "; Coulomb has it"}
+    assert first.endswith(remedies.get(case, "of what is left"))
     found = float(first.removeprefix(words).split()[0])
     # One linear step, beside parameters that have taken a part of it: up to a third.
     assert size / 1.5 < found < 1.1 * size

@@ -52,7 +52,7 @@ def test_volts_speed_and_current_tell_all_five(full):
         assert full[name].high / full[name].low < 1.03
     assert full.noise["motor.rotor_angular_velocity"][0] == pytest.approx(0.5, rel=0.08)
     assert full.noise["motor.current"][0] == pytest.approx(0.05, rel=0.08)
-    assert full.step_error < 1e-9  # the exact integrator
+    assert full.step_error < 1e-6  # exact but for readings between the steps
     assert full.starts == (8, 8)
 
 

@@ -4,6 +4,7 @@ What is in a file is counted by another parser of XML, and its dynamics by Pinoc
 how many: `make fuzz` tries 10,000.
 """
 
+import dataclasses
 import math
 import os
 import pickle
@@ -19,6 +20,7 @@ import pytest
 
 from audit import events
 from mime.control.kinematics import KinematicTree, UrdfError, parse_urdf
+from mime.core.problem import InputError
 from mime.models import model_path
 from robot_table import silence
 from tree_dynamics import mass_and_bias
@@ -244,6 +246,48 @@ def test_a_spoilt_robot_loads_whole_or_is_refused_with_file_and_line(tmp_path):
     print(f"{HOW_MANY}: {loaded} load, {mended} mended, {compared} compared with Pinocchio")
     assert min(loaded, compared) > 0.1 * HOW_MANY
     assert mended > 0.004 * HOW_MANY  # one in a hundred is mended: few mistakes have a mending
+
+
+@pytest.mark.filterwarnings("ignore::mime.control.kinematics.RobotFileWarning")
+def test_a_part_of_a_spoilt_robot_is_that_of_the_whole(tmp_path):
+    """What the file has wrong beyond the part does not matter; all else is as in the whole."""
+    draw = random.Random(33)
+    file = tmp_path / "arm.urdf"
+    equal = more = 0
+    for number in range(max(HOW_MANY // 2, 60)):
+        content, _ = spoilt(draw)
+        file.write_bytes(content)
+        names = [*re.findall(r'<link name="(\w+)"', content.decode(errors="replace")), "zz"]
+        root, tip = draw.choice(names), draw.choice([*[None] * 5, *names])
+        try:
+            part = parse_urdf(file, subtree=root if tip is None else {"root": root, "tip": tip})
+        except UrdfError as error:
+            check_refusal(error, file)
+            part = None
+        except InputError as error:  # of the tree: a name that it does not have, a tip elsewhere
+            words, part = str(error), None
+            if "subtree" not in words:
+                raise
+        try:
+            expected = parse_urdf(file).subtree(root, tip)
+        except ValueError:
+            if part is not None:
+                check_numbers(part)
+                more += 1
+            continue
+        try:
+            assert part is not None, "the whole has this part"
+            for field in dataclasses.fields(part):
+                if field.name != "report":
+                    mine, theirs = (getattr(tree, field.name) for tree in (part, expected))
+                    np.testing.assert_equal(mine, theirs, err_msg=field.name)
+        except AssertionError as error:
+            words = content.decode(errors="replace")
+            error.add_note(f"robot {number} of seed 33, {root} to {tip}:\n{words}")
+            raise
+        equal += 1
+    assert equal > 0.05 * HOW_MANY
+    assert more > 0
 
 
 @pytest.mark.parametrize(

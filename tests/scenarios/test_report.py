@@ -29,7 +29,9 @@ def test_a_page_says_what_was_mended_in_a_robots_file(tmp_path):
     file = tmp_path / "arm.urdf"
     file.write_text(robot.replace(lower[0], swapped, 1) + "<!-- a -- b -->")
     other_file = f"arm.urdf_path={file}"
-    with pytest.raises(ScenarioError, match="on_problem='mend'"):
+    with pytest.raises(
+        ScenarioError, match=r"upper limit \S+\. Correct the limits\. on_problem='mend'"
+    ):
         load_scenario("arm_3link_pd", [other_file])
     scenario = load_scenario("arm_3link_pd", [other_file, "arm.on_problem=mend"])
     page = unescape(write_report(scenario, [], [], None, "mime run arm_3link_pd"))

@@ -43,7 +43,7 @@ def names_by_command() -> dict[str, list[str]]:
     """
     from mime.commands.listing import What
     from mime.models import model_names
-    from mime.nodes.actuation.printed_figures import ROWS
+    from mime.nodes.actuation.printed_figures import ROWS, SERVO_ROWS
     from mime.scenarios.bundled import bundled_scenarios
 
     scenarios = list(bundled_scenarios())
@@ -53,7 +53,7 @@ def names_by_command() -> dict[str, list[str]]:
         "graph": scenarios,
         "view": [*scenarios, *(f"model:{name}" for name in model_names())],
         "list": list(get_args(What)),
-        "show": [*nodes, *model_names(), *ROWS, *scenarios],
+        "show": [*nodes, *model_names(), *ROWS, *SERVO_ROWS, *scenarios],
         "completion": list(SHELLS),
     }
 

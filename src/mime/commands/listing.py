@@ -1,4 +1,4 @@
-"""`mime list [nodes|assemblies|scenarios|models|motors|benchmarks]`"""
+"""`mime list [nodes|assemblies|scenarios|models|motors|servos|benchmarks]`"""
 
 from typing import Annotated, Literal
 
@@ -6,13 +6,15 @@ import tyro
 
 from mime.commands import OK
 
-What = Literal["all", "nodes", "assemblies", "scenarios", "models", "motors", "benchmarks"]
+What = Literal[
+    "all", "nodes", "assemblies", "scenarios", "models", "motors", "servos", "benchmarks"
+]
 
 
 def list_(
     what: Annotated[What, tyro.conf.Positional, tyro.conf.arg(help="which list")] = "all",
 ) -> int:
-    """List node types, assemblies, bundled scenarios, robots, motors and benchmarks."""
+    """List node types, assemblies, bundled scenarios, robots, motors, servos and benchmarks."""
     from rich.table import Table
 
     from mime.reporting.summary import wide_console
@@ -23,6 +25,7 @@ def list_(
         "scenarios": _scenarios,
         "models": lambda: _models(everything=what == "models"),
         "motors": _motors,
+        "servos": _servos,
         "benchmarks": _benchmarks,
     }
     console = wide_console()
@@ -94,6 +97,12 @@ def _motors() -> list[tuple[str, str]]:
     from mime.nodes.actuation.motor.catalogue import CATALOGUE
 
     return [(name, f"{m.nominal_voltage_v:g} V, {m.source}") for name, m in CATALOGUE.items()]
+
+
+def _servos() -> list[tuple[str, str]]:
+    from mime.nodes.actuation.servo_datasheet import SERVOS
+
+    return [(name, f"{s.nominal_voltage_v:g} V, {s.source}") for name, s in SERVOS.items()]
 
 
 def _benchmarks() -> list[tuple[str, str]]:

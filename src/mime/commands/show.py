@@ -29,10 +29,10 @@ def show(
     """Show a node type (parameters, inputs, fluxes, state, equations), robot, motor or scenario.
 
     A robot is a bundled one, or a file: URDF, MJCF, or xacro, which is code and is run. What its
-    file says and MIME takes otherwise is a table. A motor is one of the catalogue. A scenario is a
-    bundled one, or a file that ends in .toml.
+    file says and MIME takes otherwise is a table. A motor or a servo is one of the catalogue. A
+    scenario is a bundled one, or a file that ends in .toml.
     """
-    if _show_model(node, robot) or _show_motor(node) or _show_scenario(node):
+    if _show_model(node, robot) or _show_motor(node) or _show_servo(node) or _show_scenario(node):
         return OK
     from mime.reporting import node_sheet
     from mime.reporting.summary import wide_console
@@ -95,6 +95,7 @@ def shown_names() -> dict[str, list[str]]:
     """All that can be shown by name; robots of `robot_descriptions` are too many to be listed."""
     from mime.commands.show_model import bundled_models
     from mime.nodes.actuation.motor.catalogue import CATALOGUE
+    from mime.nodes.actuation.servo_datasheet import SERVOS
     from mime.scenarios.assemblies import assembly_names
     from mime.scenarios.bundled import bundled_scenarios
     from mime.scenarios.node_types import own_types, plugged_types
@@ -104,6 +105,7 @@ def shown_names() -> dict[str, list[str]]:
         "assembly": assembly_names(),
         "model": list(bundled_models()),
         "motor": list(CATALOGUE),
+        "servo": list(SERVOS),
         "scenario": list(bundled_scenarios()),
     }
 
@@ -134,6 +136,37 @@ def _show_motor(name: str) -> bool:
     code = f'MotorNode.from_datasheet("motor", 1e-4, CATALOGUE["{name}"])'
     console.print("\nfrom mime.nodes.actuation.motor.catalogue import CATALOGUE", soft_wrap=True)
     console.print(code, soft_wrap=True)
+    return True
+
+
+def _show_servo(name: str) -> bool:
+    """True when the name is that of a servo of the catalogue, which is shown."""
+    from mime.nodes.actuation.servo_datasheet import SERVOS
+
+    if name not in SERVOS:
+        return False
+    from mime.nodes.actuation.servo import ServoNode
+    from mime.reporting.node_sheet import SheetTable
+    from mime.reporting.numbers import number
+    from mime.reporting.summary import wide_console
+    from mime.reporting.tables import PARAMETERS, parameter_rows
+
+    sheet = SERVOS[name]
+    console = wide_console()
+    console.print(_heading(name, sheet.source), soft_wrap=True)
+    rows = [(figure, number(value), unit) for figure, (value, unit) in sheet.figures().items()]
+    console.print()
+    console.print(_drawn(SheetTable("as its maker prints it", ("name", "value", "unit"), rows)))
+    console.print(f"  duty_per_kp: {sheet.gain_source}", soft_wrap=True)
+    console.print(f"  not published: {sheet.not_published}", soft_wrap=True)
+    node = ServoNode.from_datasheet("servo", 1e-3, sheet)
+    console.print()
+    console.print(_drawn(SheetTable("as a ServoNode", PARAMETERS, parameter_rows(node))))
+    motor = (("r_ohm", sheet.r_ohm, "Ω"), ("kt_n_m_per_a", sheet.kt_n_m_per_a, "N·m/A"),
+             ("gear.ratio", sheet.gear_ratio, ""))  # fmt: skip
+    rows = [(name, number(value), unit) for name, value, unit in motor]
+    console.print()
+    console.print(_drawn(SheetTable("at its motor, from stall", ("name", "value", "unit"), rows)))
     return True
 
 

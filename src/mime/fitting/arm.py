@@ -1,7 +1,7 @@
 """A `Fit` of an arm by its inverse dynamics: rank, base parameters, and bodies that exist."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import refuse_other_unit
-from mime.fitting.explanation import checks
+from mime.fitting.explanation import Check, checks
 from mime.fitting.inverse_dynamics import (
     Found,
     Rows,
@@ -24,6 +24,7 @@ from mime.fitting.inverse_dynamics import (
     solve,
 )
 from mime.fitting.log import Log
+from mime.fitting.missing_torques import missing_torques
 from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
@@ -159,7 +160,11 @@ def _result(
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
     residuals = _by_field(record, found.rows)
-    with_delay = [c.key[0] for c in shown.coordinates if c.kind == "delay"]
+    with_delay = [
+        c.key[0]
+        for c, is_held in zip(shown.coordinates, at_bound, strict=True)
+        if c.kind == "delay" and not is_held
+    ]
     sure = {field: field in said for field in record.fields}
     held_checks: tuple[Any, ...] = ()
     held_traces: tuple[Any, ...] = ()
@@ -177,7 +182,10 @@ def _result(
         trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
-        checks=tuple(checks(record, residuals, found.noise, sure, with_delay)),
+        checks=_with_missing(
+            checks(record, residuals, found.noise, sure, with_delay),
+            lambda: missing_torques(found, rank),
+        ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, found.u, rank, kinds),
         rows=count,
@@ -194,6 +202,21 @@ def _result(
         model=simulation,
         how=_how(found, rank, shown),
         notes=changed_starts(model.simulation, looked_for),
+    )
+
+
+def _with_missing(
+    found: Sequence[Check], look: Callable[[], Mapping[str, tuple[str, ...]]]
+) -> tuple[Check, ...]:
+    """Sensors that are not explained, with the torque that would explain most of what is left."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    words = look()
+    return tuple(
+        check
+        if check.is_explained
+        else dataclasses.replace(check, seen=words[check.field] + check.seen)
+        for check in found
     )
 
 
@@ -252,7 +275,5 @@ def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
     for run in runs:
         rows = linearised(model, run, model.shown.z)
         for sensor, part in zip(run.experiment.sensors, rows, strict=True):
-            size = float(np.sqrt(np.mean(np.square(sensor.measured + part.left))))
-            ratio = float(np.sqrt(np.mean(sensor.measured**2))) / size if size > 0 else 1.0
             if sensor.field not in gained:
-                refuse_other_unit(run.experiment, sensor, ratio)
+                refuse_other_unit(run.experiment, sensor, sensor.measured + part.left, False)

@@ -29,6 +29,8 @@ _LONGEST_GAP = 10.0
 """Periods over which the last input is taken to hold."""
 _SAME_PERIOD = 1.5
 """Times the shortest, up to which periods of logs that have none of their own are made one."""
+_ALIKE, _PIECES = 0.7, 50
+"""The correlation of a log in another unit with the model, by medians over so many pieces."""
 _FAR = 7.0
 """A log so many times larger, or smaller, than the model with its start values is another unit."""
 
@@ -302,9 +304,22 @@ def _start(program: Program, name: str, value: Any) -> Start:
     return Start(node, field, index or (), spec[field].unit, given)
 
 
-def refuse_other_unit(experiment: Experiment, sensor: Sensor, times_the_model: float) -> None:
-    """Far larger or smaller than the model at its start values, a log is hardly in its unit."""
-    if 1.0 / _FAR < times_the_model < _FAR:
+def refuse_other_unit(
+    experiment: Experiment, sensor: Sensor, made: np.ndarray, with_outliers: bool
+) -> None:
+    """Refuse a log that is like the model at its start values, and far from its size.
+
+    Where it is not like it the start values are far off, a free run has left the log, or the model
+    magnifies what its encoders round.
+    """
+    logged, slow = _slow(sensor.measured), _slow(made)
+    a, b = logged - np.mean(logged), slow - np.mean(slow)
+    if not abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b)):
+        return
+    whole = _size(sensor.measured, with_outliers) / max(_size(made, with_outliers), 1e-300)
+    of_slow = float(np.sqrt((a @ a) / (b @ b)))
+    times_the_model = min(whole, of_slow, key=lambda x: abs(np.log(x)) if x > 0 else np.inf)
+    if (whole > 1) != (of_slow > 1) or 1.0 / _FAR < times_the_model < _FAR:
         return
     unit = sensor.place.unit
     largest = int(np.argmax(np.abs(sensor.measured)))
@@ -317,3 +332,16 @@ def refuse_other_unit(experiment: Experiment, sensor: Sensor, times_the_model: f
         int(sensor.lines[largest]),
         sensor.column,
     )
+
+
+def _slow(values: np.ndarray) -> np.ndarray:
+    """Medians over a fiftieth of the log: what is left of a signal without noise and spikes."""
+    rows = max(1, len(values) // _PIECES)
+    return np.array([np.median(part) for part in np.array_split(values, -(-len(values) // rows))])
+
+
+def _size(values: np.ndarray, with_outliers: bool) -> float:
+    """Root mean square; of all but the largest twentieth where outliers are expected."""
+    squares = np.sort(np.square(values))
+    kept = len(squares) - len(squares) // 20 if with_outliers else len(squares)
+    return float(np.sqrt(np.mean(squares[:kept])))

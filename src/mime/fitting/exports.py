@@ -10,6 +10,7 @@ from mime.core.address import find
 from mime.core.problem import InputError, ParameterError
 from mime.fitting.parameters import KINDS
 from mime.nodes.actuation.elastic_joint import ElasticJointNode
+from mime.nodes.actuation.friction import Coulomb
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.running.simulation import Simulation
 
@@ -99,4 +100,8 @@ def arm_to_urdf(fit: "Fit", path: Any) -> None:
         address = f"joint[{arm.tree.joint_names[j]}].stiffness_n_m_per_rad"
         said = own.get(address, "the model's own")
         own[address] = f"{said}; {k!r} N·m/rad, which a URDF cannot say"
+    if arm.friction is not None and not isinstance(arm.friction, Coulomb):
+        for j, name in enumerate(arm.tree.joint_names):
+            words = f"{arm.friction.in_words(j)}, of which a URDF says the Coulomb torque"
+            own[f"joint[{name}].friction"] = words
     tree.to_urdf(path, origins=own, uncertainties=widths)

@@ -19,6 +19,7 @@ from mime.fitting.combinations import untold
 from mime.fitting.coordinates import coordinates
 from mime.fitting.divided import chosen_seconds, divided, undivided
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
+from mime.fitting.exact import note, with_exact_motors
 from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
@@ -39,9 +40,6 @@ from mime.fitting.windows import AUTOMATIC, window_of
 from mime.fitting.zero import at_zero, may_be_zero
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
-
-_ALIKE, _PIECES = 0.7, 50
-"""The correlation of a log in another unit with the model, by medians over so many pieces."""
 
 
 def fit(
@@ -103,7 +101,7 @@ def fit(
     # OpenBLAS splits matrices as small as these among all cores and waits for them in a loop: on a
     # machine that does other work besides, hundreds of times as long.
     with jax.enable_x64(True), threadpool_limits(1, "blas"):
-        double = in_double(simulation)
+        double, exact = with_exact_motors(in_double(simulation))
         if by == "inverse_dynamics":
             found = fit_torques(simulation, double, chosen, columns, unknowns, progress)
             return _judged(found, strict)
@@ -127,7 +125,9 @@ def fit(
             seconds = chosen_seconds(model, start, left)
         model = divided(model, seconds, start)
         solved = solve(model, chosen_loss, count, random, progress)
-        return _judged(_result(simulation, solved, held, unknowns), strict)
+        found = _result(simulation, solved, held, unknowns)
+        found = dataclasses.replace(found, notes=(*found.notes, *note(exact)))
+        return _judged(found, strict)
 
 
 def _judged(found: Fit, strict: bool) -> Fit:
@@ -227,6 +227,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         starts=solved.starts,
         is_complete=solved.is_complete,
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
+        is_extrapolated=model.extrapolates,
         step_error=solved.step_error,
         kept=kept(model.simulation, model.coordinates, z) | dict.fromkeys(zeros, 0.0),
         advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
@@ -362,7 +363,9 @@ def _held_out(
     model, z, noise, loss = solved.model, solved.z, solved.noise, solved.loss
     own = coordinates(model.simulation, unknowns, held)
     found = {c.name: z[j] for j, c in enumerate(model.coordinates)}
-    test = Model(model.simulation, tuple(held), own, model.fineness)
+    test = Model(
+        model.simulation, tuple(held), own, model.fineness, extrapolates=model.extrapolates
+    )
     prior = prior_of(test)
     fixed = np.array([c.name in found for c in own])
     where = np.array([found.get(c.name, prior.centre[j]) for j, c in enumerate(own)])
@@ -444,25 +447,4 @@ def _refuse_other_units(
         for sensor, left in zip(e.sensors, rest, strict=True):
             if sensor.field in gained:
                 continue
-            logged, made = _slow(sensor.measured), _slow(sensor.measured + left)
-            a, b = logged - np.mean(logged), made - np.mean(made)
-            alike = abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b))
-            size = _size(sensor.measured + left, loss)
-            ratio = _size(sensor.measured, loss) / size if size > 0 else 1.0
-            slow = float(np.sqrt((a @ a) / (b @ b))) if b @ b > 0 else 1.0
-            if alike and (ratio > 1) == (slow > 1):
-                nearest = min(ratio, slow, key=lambda x: abs(np.log(x)) if x > 0 else np.inf)
-                refuse_other_unit(e, sensor, nearest)
-
-
-def _slow(values: np.ndarray) -> np.ndarray:
-    """Medians over a fiftieth of the log: what is left of a signal without noise and spikes."""
-    rows = max(1, len(values) // _PIECES)
-    return np.array([np.median(part) for part in np.array_split(values, -(-len(values) // rows))])
-
-
-def _size(values: np.ndarray, loss: Loss) -> float:
-    """Root mean square; of all but the largest twentieth where outliers are expected."""
-    squares = np.sort(np.square(values))
-    kept = len(squares) - len(squares) // 20 if loss.is_robust else len(squares)
-    return float(np.sqrt(np.mean(squares[:kept])))
+            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust)

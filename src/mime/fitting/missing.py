@@ -43,6 +43,8 @@ class Candidate:
     unit: str = "N·m"
     scale: float = 1.0
     """What c of a column of size 1 is to be multiplied by."""
+    remedy: str = ""
+    """The value of `friction` that has it."""
 
 
 def candidates(
@@ -55,7 +57,7 @@ def candidates(
     w = speed / fastest
     sign = np.tanh(w / _SIGN)
     found = [
-        Candidate("dry friction", (-sign,), True),
+        Candidate("dry friction", (-sign,), True, remedy="Coulomb"),
         Candidate("friction that grows with speed", (-w,), True, "N·m·s/rad", 1.0 / fastest),
         Candidate(
             "friction that grows with the square of speed",
@@ -68,13 +70,15 @@ def candidates(
             "friction that is larger at low speed (stick, Stribeck)",
             (-sign * np.exp(-((w / _SLOW) ** 2)),),
             True,
+            remedy="Stribeck",
         ),
     ]
     for name, load in loads.items():
         size = float(np.max(np.abs(load), initial=0.0))
         if size > 0:
             words = f"friction that grows with the load {name}"
-            found.append(Candidate(words, (-np.abs(load) / size * sign,), True, "", 1.0 / size))
+            column = -np.abs(load) / size * sign
+            found.append(Candidate(words, (column,), True, "", 1.0 / size, "LoadFriction"))
     if angle is not None and np.ptp(angle) > 0:
         turn = (np.sin(angle), np.cos(angle))
         found.append(Candidate("a torque that repeats with the position, each turn", turn, False))
@@ -115,10 +119,11 @@ class Named:
         size = f"{self.size:.2g} {self.candidate.unit}".rstrip()
         if not self.candidate.unit:
             size = f"{self.size:.2g} of it"
-        return (
+        words = (
             f"{self.candidate.words} is missing at {self.where}: {size} would take away "
             f"{100 * self.by_sensor[field]:.0f} % of what is left"
         )
+        return f"{words}; {self.candidate.remedy} has it" if self.candidate.remedy else words
 
 
 def named(

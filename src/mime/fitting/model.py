@@ -23,7 +23,7 @@ from jaxtyping import Array
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.groups import Group, groups_of, rows_of, stacked
 from mime.fitting.parameters import assembled
-from mime.fitting.rates import SAMPLES
+from mime.fitting.rates import SAMPLES, kept_every
 from mime.fitting.rates import first_fineness as first_fineness
 from mime.fitting.rates import with_timestep as with_timestep
 from mime.fitting.sampled import sampled_nodes
@@ -53,6 +53,8 @@ class Model:
     """Steps of an interval, a multiple of `SAMPLES`."""
     windows: Windows | None = None
     """Where experiments are windows of logs: what is known of the states that they start from."""
+    extrapolates: bool = False
+    """Readings are 2 y(h) - y(2 h): without the error of first order of a step h."""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -165,6 +167,17 @@ class Model:
 
     def readings(self, z: Any, data: Data) -> dict[str, Array]:
         """What the sensors would read in their rows, by field, all experiments in a row."""
+        if not self.extrapolates:
+            return self._readings(z, data)
+        coarse = dataclasses.replace(self, fineness=self.fineness // 2, extrapolates=False)
+        other = {**data, "inputs": jax.tree.map(lambda x: x[:, ::2], data["inputs"])}
+        if "carried" in data:
+            other["carried"] = {**data["carried"], "step": data["carried"]["step"] // 2}
+        double = coarse.readings(z, other)
+        return {f: 2.0 * y - double[f] for f, y in self._readings(z, data).items()}
+
+    def _readings(self, z: Any, data: Data) -> dict[str, Array]:
+        """Those of one run of each experiment."""
         values = [c.value(z[i]) for i, c in enumerate(self.coordinates)]
         pairs = list(zip(self.coordinates, values, strict=True))
         parameters = assembled(self.simulation, self.coordinates, values)
@@ -218,7 +231,7 @@ class Model:
         simulation = with_timestep(self.simulation, first.period_s / steps)
         of_log = dict(zip(first.settings, settings, strict=True))
         simulation = simulation.with_parameters({**parameters, **of_log})
-        every = steps // SAMPLES if first.is_uniform else 1
+        every = kept_every(steps) if first.is_uniform else 1
         _, recorded = simulation.rollout(
             first_state(simulation, self.slots, start, carried),
             inputs,
@@ -265,7 +278,7 @@ class Model:
         numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
         unknowns = tuple((c.kind, c.is_log, c.scale, c.key) for c in self.coordinates)
         how = self.groups, self.slots, unknowns, self.fineness, self.windows is None
-        return structure, numbers, tuple(shape), *how
+        return structure, numbers, tuple(shape), *how, self.extrapolates
 
     @property
     def whole(self) -> "Model":
@@ -280,6 +293,10 @@ class Model:
     def finer(self, times: int = 2) -> "Model":
         """The same with steps half as long, or so many times shorter."""
         return dataclasses.replace(self, fineness=times * self.fineness)
+
+    def extrapolated(self) -> "Model":
+        """The same without the error of first order of its steps."""
+        return dataclasses.replace(self, extrapolates=True)
 
     def split(self, by_field: Mapping[str, Any]) -> list[list[np.ndarray]]:
         """Values of all rows by field as values by experiment and sensor."""

@@ -5,6 +5,10 @@
 How many pieces is asked of the log by generalised cross-validation, n RSS / (n - K)², and then half
 as many more are taken: what is left of too few pieces is an error that nothing accounts for, and
 what is left of too many is noise, which the fit weighs as noise.
+
+Pieces of less than four rows are tried only where longer ones are all too long. An encoder that is
+read faster than it changes repeats its values, and such noise, which is not white, looks like
+motion to pieces of two or three rows.
 """
 
 import dataclasses
@@ -14,7 +18,7 @@ import numpy as np
 DEGREE = 5
 _MORE = 1.5
 _FEWEST = 4
-_ROWS_PER_PIECE = 2.0
+_ROWS_PER_PIECE, _ROWS_AT_FIRST = 2.0, 4.0
 _RESOLUTION = 1e-9
 
 
@@ -86,9 +90,16 @@ def _differentiated(knots: np.ndarray, span: np.ndarray, B: np.ndarray, p: int) 
 
 def smooth(time: np.ndarray, angles: np.ndarray) -> Motion:
     """The motion of the rows `angles` (rows, joints) at `time`, all joints with the same pieces."""
-    most = max(int((len(time) - DEGREE) / _ROWS_PER_PIECE), _FEWEST)
+    most, first = (
+        max(int((len(time) - DEGREE) / rows), _FEWEST) for rows in (_ROWS_PER_PIECE, _ROWS_AT_FIRST)
+    )
     tried = np.unique(np.geomspace(_FEWEST, most, 24).astype(int))
-    scores = [_score(time, angles, int(pieces)) for pieces in tried]
+    scores: list[float] = []
+    for count in tried:
+        best = int(np.argmin(scores)) if scores else 0
+        if count > first and best < len(scores) - 1:
+            break
+        scores.append(_score(time, angles, int(count)))
     pieces = min(int(np.ceil(_MORE * tried[int(np.argmin(scores))])), most)
     knots, c, left = _fitted(time, angles, pieces)
     spread = np.maximum(np.std(angles, axis=0), 1e-3)

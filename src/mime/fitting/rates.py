@@ -15,13 +15,19 @@ import numpy as np
 from mime.core.problem import InputError
 from mime.fitting.experiment import Experiment
 from mime.fitting.sampled import FINEST as FINEST
+from mime.fitting.sampled import KEPT as KEPT
 from mime.fitting.sampled import SAMPLES as SAMPLES
 from mime.fitting.sampled import is_whole
+from mime.fitting.sampled import kept_every as kept_every
 from mime.fitting.sampled import sampled_nodes as sampled_nodes
 from mime.running.simulation import Simulation
 
 COARSEST = 1000
 """Steps between two rows, at which a log is refused: its time is in another unit, most likely."""
+
+STEP_ERROR = 0.03
+"""What halving the steps may change, over the noise, before the fit takes finer ones; beyond the
+finest the readings are extrapolated, if that halves the error at least."""
 
 
 def undeclared_nodes(simulation: Simulation, timestep: float) -> tuple[str, ...]:
@@ -57,6 +63,9 @@ def with_timestep(simulation: Simulation, timestep: float) -> Simulation:
 def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) -> int:
     """The fewest steps of an interval: a multiple of `SAMPLES`, no longer than the graph's own.
 
+    Where all physics is one node with an exact integrator, as many as are kept: shorter ones would
+    change nothing.
+
     Steps must divide the periods of what is sampled, too; an `InputError` says where none do, and
     where a row takes so many steps that the log's time must be meant otherwise.
     """
@@ -69,6 +78,9 @@ def first_fineness(simulation: Simulation, experiments: Sequence[Experiment]) ->
         )
     fewest = SAMPLES * max(1, math.ceil(longest / simulation.timestep / SAMPLES - 1e-6))
     own = {name: simulation.nodes[name].timestep for name in sampled_nodes(simulation)}
+    physics = [node for name, node in simulation.nodes.items() if name not in own]
+    if len(physics) == 1 and getattr(physics[0], "integrator", None) == "exact":
+        fewest = min(fewest, KEPT)
     for fineness in range(fewest, max(FINEST, fewest) + 1, SAMPLES):
         if all(is_whole(t * fineness / e.period_s) for t in own.values() for e in experiments):
             return fineness

@@ -164,6 +164,8 @@ class Fit(Mapping[str, Estimate]):
     """False when Ctrl-C stopped its starts: the best of them was brought to its minimum."""
     windows: InWindows | None = None
     """None where logs were simulated as a whole."""
+    is_extrapolated: bool = False
+    """Readings are without the steps' error of first order, 2 y(h) - y(2 h)."""
 
     def __getitem__(self, name: str) -> Estimate:
         for estimate in self.estimates:

@@ -7,6 +7,16 @@ SAMPLES = 4
 FINEST = 256
 """Steps of an interval at most."""
 
+KEPT = 16
+"""Samples of an interval that are kept at most. A current may settle in a fraction of a row, and
+what is late by a part of a row is read there; halving the steps then shows the error of that."""
+
+
+def kept_every(steps: int) -> int:
+    """Every how many steps of an interval are kept: most samples up to `KEPT`, in whole pieces."""
+    pieces = steps // SAMPLES
+    return min(k for k in range(1, pieces + 1) if pieces % k == 0 and steps // k <= KEPT)
+
 
 def sampled_nodes(program: Program) -> tuple[str, ...]:
     """Nodes that keep their rate: they say so, or do not say and are slower than the fastest."""

@@ -12,7 +12,7 @@ from mime.fitting.approach import approached
 from mime.fitting.divided import carried_again
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
-from mime.fitting.rates import FINEST
+from mime.fitting.rates import FINEST, STEP_ERROR
 from mime.fitting.solve import (
     RESOLUTION,
     Interrupted,
@@ -23,6 +23,7 @@ from mime.fitting.solve import (
     levenberg_marquardt,
     polish,
     prior_of,
+    whitened,
 )
 from mime.fitting.states import estimated_noise as estimated_with_states
 from mime.fitting.states import reduced
@@ -30,8 +31,12 @@ from mime.running.progress import Progress, progress_bar
 
 ROUNDS = 60
 _NOISE_ROUNDS = 10
-_STEP_ERROR = 0.03
-"""What halving the steps may change, over the noise, before the fit takes finer ones."""
+_NEAR, _BESIDE, _REFIT = 0.01, 0.3, 30
+"""Rows from a whole number within which a kink is looked for; rows to either side at which a
+descent from it starts; how many simulations that takes at most."""
+_KINK, _LOWER = 1.2, 1e-3
+"""By which factor the slopes on the two sides of a kink differ, and by how much another minimum
+must be lower."""
 _SPREAD = 0.7
 """Of the starts, in logarithms: mostly within a factor of two."""
 
@@ -69,10 +74,16 @@ def solve(
                 place=("unknowns",),
             )
         same = int(np.count_nonzero(costs <= np.nanmin(costs) * (1 + 1e-4) + 1e-6))
-        z = ends[np.argmin(costs)]
+        z, at_kinks = ends[np.argmin(costs)], True
         while True:
             z, noise, more = _settled(model, z, noise, prior, loss, tell)
             simulations += more
+            if at_kinks:
+                beyond, more = _beyond_kinks(model, z, noise, prior, loss)
+                simulations, at_kinks = simulations + more, False
+                if beyond is not None:
+                    z = beyond
+                    continue
             if model.windows is not None:
                 starts = reduced(model, z, noise, loss).starts
                 model = carried_again(model, z, starts)
@@ -80,10 +91,16 @@ def solve(
                 model = at_states(model, z, noise, loss)
                 simulations += more
             error = _step_error(model, z, noise, loss)
-            if error < _STEP_ERROR or 2 * model.fineness > FINEST:
+            if error < STEP_ERROR:
                 break
+            if 2 * model.fineness > FINEST:
+                better = model.finer().extrapolated()
+                if model.extrapolates or _step_error(better, z, noise, loss) > 0.5 * error:
+                    break
+                model = better
+                continue
             # An error of first order falls with the step: go there at once, each stop compiles.
-            times = 2 ** int(np.ceil(np.log2(error / _STEP_ERROR)))
+            times = 2 ** int(np.ceil(np.log2(error / STEP_ERROR)))
             model = model.finer(min(max(times, 2), 16, FINEST // model.fineness))
     return Solved(model, z, noise, prior, loss, (same, count), simulations, error, is_complete)
 
@@ -136,6 +153,43 @@ def _settled(
         if change < 1e-4:
             break
     return z, noise, simulations
+
+
+def _beyond_kinks(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, loss: Loss
+) -> tuple[np.ndarray | None, int]:
+    """A lower minimum beyond a kink of the cost, None if none is found; how often it simulated.
+
+    Where inputs jump with the rows, readings have a kink at a delay of a whole number of rows: on
+    its two sides they tell the delay differently well, and each side may have a minimum.
+    """
+    if loss.is_robust:
+        return None, 0
+    delays = [j for j, c in enumerate(model.coordinates) if c.kind == "delay"]
+    near = [j for j in delays if abs(z[j] - round(z[j])) < _NEAR]
+    if not near:
+        return None, 0
+    r, _ = whitened(model, z, noise, prior, loss)
+    least, best, count = float(r @ r), None, 1
+    for j in near:
+        starts = []
+        for side in (-1.0, 1.0):
+            start = z.copy()
+            start[j] = np.clip(round(z[j]) + side * _NEAR, prior.low[j], prior.high[j])
+            starts.append(start)
+        told = [
+            float(np.linalg.norm(whitened(model, at, noise, prior, loss)[1][:, j])) for at in starts
+        ]
+        count += 2
+        for start, side in zip(starts, (-1.0, 1.0), strict=True):
+            if max(told) < _KINK * min(told):
+                break
+            start[j] = np.clip(round(z[j]) + side * _BESIDE, prior.low[j], prior.high[j])
+            there, cost, more = polish(model, start, noise, prior, loss, most=_REFIT)
+            count += more
+            if cost < least - _LOWER:
+                least, best = cost, there
+    return best, count
 
 
 def _estimated(

@@ -7,6 +7,7 @@ import numpy as np
 
 from mime.fitting.explanation import pooled
 from mime.fitting.parameters import KINDS
+from mime.fitting.rates import STEP_ERROR
 
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
@@ -185,10 +186,16 @@ def remarks(fit: "Fit") -> Iterator[str]:
         yield "interrupted: the best of the starts until then, brought to its minimum"
     same, count = fit.starts
     small = "less than 0.001" if fit.step_error < 1e-3 else f"{fit.step_error:.1g}"
+    extrapolated = ", extrapolated to none" if fit.is_extrapolated else ""
     yield (
         f"{same} of {count} starts ended here, {fit.simulations} simulations in steps of "
-        f"{fit.timestep:.3g} s; half of that would change {small} of the noise"
+        f"{fit.timestep:.3g} s{extrapolated}; half of that would change {small} of the noise"
     )
+    if fit.step_error > STEP_ERROR:
+        yield (
+            f"the error of the steps is not below {STEP_ERROR:g} of the noise with the shortest "
+            "that a fit takes; intervals do not contain it"
+        )
     if fit.sampled:
         yield f"sampled at their own rate: {', '.join(fit.sampled)}"
     if fit.undeclared:
@@ -256,7 +263,8 @@ def _spikes(fit: "Fit") -> Iterator[str]:
     for found in fit.outliers:
         some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
         more = ", ..." if len(found.rows) > _MOST_ROWS else ""
-        hint = '; loss="soft_l1" makes them count less' if fit.loss == "linear" else ""
+        squares = fit.loss == "linear" and not fit.how  # inverse dynamics takes no other loss
+        hint = '; loss="soft_l1" makes them count less' if squares else ""
         yield (
             f"{found.file}: {len(found.rows)} of {found.count} values of {found.column!r} are "
             f"outliers, row{'s' * (len(found.rows) > 1)} {some}{more}{hint}"

@@ -23,8 +23,6 @@ from mime.core.parameters import Effect, Parameterised
 from mime.core.problem import InputError, Place, Problem
 from mime.core.spec import ParameterSpec
 from mime.models import model_names, model_path
-from mime.nodes.actuation.motor.catalogue import CATALOGUE
-from mime.nodes.actuation.motor.datasheet import Datasheet
 from mime.scenarios.node_types import (
     Argument,
     arguments_of,
@@ -41,7 +39,7 @@ _MOST_STEPS = 2**31
 _LARGEST = 2**1023
 _MODEL, _NODE = "model:", "node:"
 DATASHEET = "datasheet"
-"""The key of a catalogue motor, or of a table of figures, for types made from data sheets."""
+"""The key of a catalogue entry, or of a table of figures, for types made from data sheets."""
 
 
 def build_nodes(tables: ScenarioTables, source: Source) -> dict[str, Node]:
@@ -113,7 +111,7 @@ class _Builder:
         sheet: tuple[Any, ...] = ()
         if DATASHEET in given and hasattr(cls, "from_datasheet"):
             make = getattr(cls, "from_datasheet")  # noqa: B009  of some types only
-            sheet = (self._datasheet(given.pop(DATASHEET), (*at, DATASHEET)),)
+            sheet = (self._datasheet(cls, given.pop(DATASHEET), (*at, DATASHEET)),)
         values = self._arguments(cls, given, at, complete=not sheet)
         if "seed" in arguments_of(cls) and "seed" not in values:
             # Each node draws its own numbers, whatever other nodes there are.
@@ -257,22 +255,24 @@ class _Builder:
                 self.source.add((*at, address), f"must be a number, got {shown(value)}")
         return node
 
-    def _datasheet(self, value: Any, at: Place) -> Datasheet | None:
-        """A motor of the catalogue, or the figures of a table; None when it is neither."""
+    def _datasheet(self, cls: Any, value: Any, at: Place) -> Any:
+        """An entry of the type's catalogue, or the figures of a table; None when it is neither."""
+        sheets: Mapping[str, Any] = cls.datasheets
         if not isinstance(value, dict):
-            if isinstance(value, str) and value in CATALOGUE:
-                return CATALOGUE[value]
-            near = nearest(str(value), CATALOGUE)
-            self.source.add(at, f"no motor {shown(value)}{near} (motors: {quoted(CATALOGUE)})")
+            if isinstance(value, str) and value in sheets:
+                return sheets[value]
+            word, near = cls.__name__.removesuffix("Node").lower(), nearest(str(value), sheets)
+            self.source.add(at, f"no {word} {shown(value)}{near} ({word}s: {quoted(sheets)})")
             return None
-        fields = {field.name: field for field in dataclasses.fields(Datasheet)}
+        kind = type(next(iter(sheets.values())))
+        fields = {field.name: field for field in dataclasses.fields(kind)}
         before = len(self.source.found)
         for name, figure in value.items():
             number = isinstance(figure, int | float) and not isinstance(figure, bool)
             if name not in fields:
                 words = f"no figure of a data sheet{nearest(name, fields)}"
                 self.source.add((*at, name), f"{words} (figures: {quoted(sorted(fields))})")
-            elif not number and name != "source":
+            elif not number and not name.endswith("source"):
                 self.source.add((*at, name), f"must be a number, got {shown(figure)}")
         for name, field in fields.items():
             if field.default is dataclasses.MISSING and name not in value:
@@ -280,7 +280,7 @@ class _Builder:
         if len(self.source.found) > before:
             return None
         try:
-            return Datasheet(**value)
+            return kind(**value)
         except ValueError as error:
             self.source.refuse(at, error)
             return None

@@ -286,13 +286,18 @@ def test_comments_tell_where_a_value_came_from_and_markup_stays_words(trees, tmp
     link, joint = tree.link_names[0], tree.joint_names[0]
     said = {
         "origins": {f"link[{link}].mass_kg": "fit -- of <May> & June --"},
-        "uncertainties": {f"link[{link}].mass_kg": 0.02, f"joint[{joint}].friction_n_m_s": 0.1},
+        "uncertainties": {
+            f"link[{link}].mass_kg": 0.02,
+            f"joint[{joint}].friction_n_m_s": 0.1,
+            f"joint[{joint}].friction.torque_n_m": 0.2,
+        },
     }
     for write, file in ((tree.to_mjcf, "out.xml"), (tree.to_urdf, "out.urdf")):
         write(tmp_path / file, **said)
         text = (tmp_path / file).read_text()
         assert f"<!-- link[{link}].mass_kg: ± 0.02 (fit - - of <May> & June - -) -->" in text
         assert f"<!-- joint[{joint}].friction_n_m_s: ± 0.1 -->" in text
+        assert f"<!-- joint[{joint}].friction.torque_n_m: ± 0.2 -->" in text
         ElementTree.fromstring(text)
     with pytest.raises(InputError, match=r"origins must be addresses such as .*got 'mass_kg'"):
         tree.to_mjcf(tmp_path / "out.xml", origins={"mass_kg": "fit"})

@@ -66,7 +66,10 @@ def test_joints_that_a_stribeck_curve_does_not_name_keep_the_friction_of_their_f
             lambda: arm(friction=Stribeck([0.1, 2.0, 0.1], [0.2, 1.0, 0.2], 1.0)),
             "static_torque_n_m must be >= coulomb_torque_n_m = 2 N·m, got 1",
         ),
-        (lambda: arm(friction=0.3), "friction must be a Coulomb or Stribeck or None, got 0.3"),
+        (
+            lambda: arm(friction=0.3),
+            "friction must be a Coulomb or Stribeck or LoadFriction or None",
+        ),
         (lambda: motor(friction=Coulomb([0.1, 0.2])), "friction.torque_n_m must be one number"),
         (lambda: motor(friction=Coulomb({"a": 0.2})), "friction.torque_n_m must be one number"),
         (

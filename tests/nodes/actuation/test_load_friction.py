@@ -1,13 +1,29 @@
 """Friction that grows with the load of a gearbox."""
 
+import dataclasses
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from compiling import QUICK
-from mime import Gear, Limits, LoadFriction, MotorNode, ParameterError
+from mime import (
+    Gear,
+    Limits,
+    LoadFriction,
+    MotorNode,
+    ParameterError,
+    RobotArmNode,
+    Servo,
+    Stribeck,
+    load_scenario,
+    model_path,
+    parse_urdf,
+)
 from mime.nodes.actuation.friction import Load
+from mime.nodes.actuation.robot_arm.inverse import commanded_torques
 from mime.running.graph import GraphManager
 
 J, B, DT = 1e-4, 5e-4, 1e-3
@@ -231,3 +247,197 @@ def test_what_no_gearbox_has_is_refused_by_name(values, words):
         motor(friction=LoadFriction(1e-3, [0.1, 0.2]))
     with pytest.raises(ParameterError, match=r"with integrator 'exact', got a LoadFriction"):
         motor(integrator="exact")
+
+
+PENDULUM = """<robot name="pendulum"><link name="base"/>
+<link name="bar"><inertial><origin xyz="0.3 0 0"/><mass value="0.8"/>
+<inertia ixx="0.01" iyy="0.02" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="pivot" type="continuous"><parent link="base"/><child link="bar"/>
+<axis xyz="0 -1 0"/></joint></robot>"""
+WEIGHT = 0.8 * 9.80665 * 0.3
+INERTIA = 0.02 + 0.8 * 0.3**2
+JOINT = dataclasses.replace(ALL, stribeck_torque_n_m=0.1, coulomb_torque_n_m=0.05)
+
+
+def pendulum(tmp_path, **options):
+    file = tmp_path / "pendulum.urdf"
+    file.write_text(PENDULUM)
+    return RobotArmNode("arm", DT, file, "bar", **{"friction": JOINT} | options)
+
+
+def test_an_arm_of_one_joint_is_a_motor_with_its_weight_as_the_load(tmp_path):
+    arm = pendulum(tmp_path)
+    rotor = MotorNode(
+        "motor", DT, INERTIA, 0.05, 1.0, 1e-3, 0.0, command_mode="torque", friction=JOINT
+    )
+    random = np.random.default_rng(3)
+    q, tau = random.uniform(-3, 3, 300), random.uniform(-4, 4, 300)
+    qd = random.choice([0.0, 0.01, 1.0], 300) * random.uniform(-2, 2, 300)
+
+    def of_arm(q, qd, tau):
+        state = {"joint_angles": q[None], "joint_velocities": qd[None]}
+        return arm.update(state, {"commanded_joint_torques": tau[None]}, DT)["joint_velocities"][0]
+
+    def of_motor(q, qd, tau):
+        state = rotor.initial_state() | {"angular_velocity": qd}
+        inputs = {"commanded_torque": tau, "load_torque": -WEIGHT * jnp.cos(q)}
+        return rotor.update(state, inputs, DT)["angular_velocity"]
+
+    found, expected = (
+        jax.jit(jax.vmap(f), compiler_options=QUICK)(q, qd, tau) for f in (of_arm, of_motor)
+    )
+    assert 0.05 < np.mean(expected == 0) < 0.5
+    np.testing.assert_array_equal(found == 0, expected == 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)  # roundings of M and g
+
+
+@pytest.mark.parametrize("saturated", [False, True])
+def test_a_servo_that_pulls_against_friction_by_load_breaks_away_at_the_torque_of_the_balance(
+    tmp_path, saturated
+):
+    k_m, k_e, tau_c = 0.2, 0.1, 0.05
+    lift = (WEIGHT * (1 + k_e) + tau_c) / (1 - k_m)
+    friction = LoadFriction(tau_c, k_m, k_e)
+    for part, moves in ((0.999, False), (1.001, True)):
+        # a servo at its torque limit, or one whose pull is that torque
+        servo = Servo(
+            1e4 if saturated else 10.0, 0.5, gravity_compensation=False, limit_speed=False,
+            torque_limits_n_m=part * lift if saturated else 1e3,
+        )  # fmt: skip
+        arm = pendulum(tmp_path, servo=servo, friction=friction)
+        goal = np.array([1.0 if saturated else part * lift / 10.0])
+        state = arm.initial_state()
+        inputs = arm.complete_inputs({"desired_joint_angles": goal}, jnp.float64)
+        state = jax.jit(arm.update, static_argnums=2, compiler_options=QUICK)(state, inputs, DT)
+        assert bool(state["joint_velocities"][0] > 0) is moves
+
+
+def test_inverse_dynamics_gives_the_torques_that_move_the_arm_so():
+    tree = parse_urdf(model_path("planar_arm_3link"))
+    friction = LoadFriction([0.3, 0.2, 0.1], [0.2, 0.3, 0.45], 0.1, [0.1, -0.1, 0.0], 0.1, 0.2, 0.1)
+    arm = RobotArmNode(
+        "arm", 1e-9, tree, "link_3", friction=friction, joint_friction_n_m_s=np.full(3, 0.1)
+    )
+    random = np.random.default_rng(5)
+    q, qd = random.uniform(-1, 1, (2, 60, 3))
+    qdd = random.uniform(-20, 20, (60, 3))
+
+    def accelerated(q, qd, qdd):
+        tau = commanded_torques(arm, q, qd, qdd)
+        state = {"joint_angles": q, "joint_velocities": qd}
+        after = arm.update(state, {"commanded_joint_torques": tau}, 1e-9)
+        return (after["joint_velocities"] - qd) / 1e-9
+
+    found = jax.jit(jax.vmap(accelerated), compiler_options=QUICK)(q, qd, qdd)
+    # a change of 1e-8 of a velocity of 1 has roundings of 1e-7; viscous friction is implicit
+    np.testing.assert_allclose(found, qdd, rtol=1e-5, atol=1e-5)
+
+
+def test_slopes_of_inverse_dynamics_agree_with_central_differences():
+    tree = parse_urdf(model_path("planar_arm_3link"))
+    arm = RobotArmNode(
+        "arm", DT, tree, "link_3", friction=LoadFriction(0.1, 0.3, 0.1, 0.05, 0.1, 0.1)
+    )
+    q, qd, qdd = np.random.default_rng(6).uniform(-1, 1, (3, 3))
+    names = ("motor_load", "external_load", "coulomb_torque_n_m", "stribeck_motor_load")
+
+    def torques(x, q):
+        values = {f"friction.{name}": jnp.full(3, x[k]) for k, name in enumerate(names)}
+        return commanded_torques(arm.with_params(**values), q, qd, qdd)
+
+    x = jnp.array([0.3, 0.1, 0.1, 0.1])
+    slopes = jax.jit(jax.jacfwd(torques, argnums=(0, 1)), compiler_options=QUICK)(x, q)
+    value = jax.jit(torques, compiler_options=QUICK)
+    h = 1e-6
+    for k, step in enumerate(h * np.eye(4)):
+        numeric = (value(x + step, q) - value(x - step, q)) / (2 * h)
+        np.testing.assert_allclose(slopes[0][:, k], numeric, rtol=1e-7, atol=1e-8)  # roundings / h
+    for k, step in enumerate(h * np.eye(3)):
+        numeric = (value(x, q + step) - value(x, q - step)) / (2 * h)
+        np.testing.assert_allclose(slopes[1][:, k], numeric, rtol=1e-7, atol=1e-8)
+
+
+STIFF = {
+    "rotor_inertia_kg_m2": np.array([0.02]),
+    "joint_stiffness_n_m_per_rad": np.array([2e4]),
+    "joint_stiffness_damping_n_m_s": np.array([20.0]),
+}
+
+
+def test_a_rotor_before_a_spring_has_the_springs_torque_as_its_load(tmp_path):
+    arm, h = pendulum(tmp_path, **STIFF), 1e-9
+    rotor = MotorNode("motor", h, 0.02, 0.05, 1.0, 1e-3, 0.0, command_mode="torque", friction=JOINT)
+    for x, speed in ((1e-4, 0.0), (2e-4, 1.0), (-1e-4, -0.3), (-3e-4, 0.2)):
+        state = arm.initial_state() | {"joint_deflections": jnp.array([x])}
+        state["joint_velocities"] = jnp.array([speed])
+        after = arm.update(state, {"commanded_joint_torques": np.array([3.0])}, h)
+        found = after["joint_velocities"] - after["joint_deflection_velocities"]
+        load = {"commanded_torque": 3.0, "load_torque": 2e4 * x}
+        # over 1 ns the spring's torque is what it was
+        change = speeds(rotor, speed, **load)[0] - speed
+        np.testing.assert_allclose(found[0] - speed, change, rtol=1e-5, atol=1e-15)
+
+
+def test_a_joint_on_an_inserted_body_has_the_friction_of_a_rigid_one(tmp_path):
+    inserted = STIFF | {"inserted_inertia_kg_m2": np.array([1e-4]), "joint_model": "inserted_body"}
+    ends = []
+    for options in ({"rotor_inertia_kg_m2": np.array([0.02])}, inserted):
+        arm = pendulum(tmp_path, **options)
+        inputs = arm.complete_inputs({"commanded_joint_torques": np.array([6.0])}, jnp.float64)
+
+        @partial(jax.jit, compiler_options=QUICK)
+        def run(state, arm=arm, inputs=inputs):
+            def step(state, _):
+                return arm.update(state, inputs, 1e-4), None
+
+            return jax.lax.scan(step, state, length=1000)[0]
+
+        state = run(arm.state_holding([0.3]))
+        ends.append(np.concatenate([state[k] for k in ("joint_angles", "joint_velocities")]))
+    assert ends[0][1] > 0.1
+    # the spring gives by tau / k = 2e-4 rad
+    np.testing.assert_allclose(ends[1], ends[0], rtol=0.02)
+
+
+@pytest.mark.parametrize("friction", [Stribeck(0.05, 0.1, 1.0), JOINT])
+def test_a_floating_arm_at_rest_has_friction_at_its_joints_only(tmp_path, friction):
+    file = tmp_path / "pendulum.urdf"
+    file.write_text(PENDULUM.replace('<link name="base"/>', '<link name="base"><inertial>'
+        '<mass value="3"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
+        "</inertial></link>"))  # fmt: skip
+    arm = RobotArmNode(
+        "arm", DT, file, "bar", friction=friction, base="floating", gravity_world=np.zeros(3)
+    )
+    for tau, moves in ((0.05, False), (1.0, True)):
+        inputs = arm.complete_inputs({"commanded_joint_torques": np.array([tau])}, jnp.float64)
+        state = jax.jit(arm.update, static_argnums=2, compiler_options=QUICK)(
+            arm.initial_state(), inputs, DT
+        )
+        assert all(np.all(np.isfinite(x)) for x in state.values())
+        assert bool(state["joint_velocities"][0] > 0) is moves
+
+
+def test_files_say_what_they_cannot_have_of_friction_by_load(tmp_path):
+    graph = GraphManager()
+    graph.add_node(pendulum(tmp_path, friction=LoadFriction(0.25, 0.2, 0.1)))
+    graph.add_external_input("arm", "commanded_joint_torques")
+    graph.compile().to_mjcf(tmp_path / "arm.xml")
+    text = (tmp_path / "arm.xml").read_text()
+    words = "joint 'pivot' has LoadFriction(coulomb_torque_n_m=0.25, motor_load=0.2"
+    assert words in text
+    assert 'frictionloss="0.25"' in text
+
+
+def test_a_scenario_gives_joints_friction_by_load(tmp_path):
+    file = tmp_path / "arm.toml"
+    file.write_text(
+        "[simulation]\nduration = 0.01\ntimestep = 1e-3\n[nodes.arm]\ntype = 'RobotArmNode'\n"
+        "urdf_path = 'model:planar_arm_3link'\nend_effector_link_name = 'tool'\n"
+        "[nodes.arm.friction]\ntype = 'LoadFriction'\ncoulomb_torque_n_m = 0.1\n"
+        "motor_load = { elbow = 0.2 }\n"
+    )
+    arm = load_scenario(file, ["arm.joint[wrist].friction.external_load=0.3"]).simulation.nodes[
+        "arm"
+    ]
+    np.testing.assert_array_equal(arm.friction.motor_load, [0, 0.2, 0])
+    np.testing.assert_array_equal(arm.friction.external_load, [0, 0, 0.3])

@@ -5,7 +5,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mime import Coulomb, Gear, GraphManager, MotorNode, ParameterError, PendulumLoadNode, ServoNode
+from mime import (
+    Coulomb,
+    Gear,
+    GraphManager,
+    MotorNode,
+    ParameterError,
+    PendulumLoadNode,
+    ScenarioError,
+    ServoNode,
+    load_scenario,
+)
+from mime.nodes.actuation.servo_datasheet import SERVOS, ServoDatasheet
 from mime.verification.benchmarks.servo_firmware import servo_graph
 
 TICK = 2 * np.pi / 4096
@@ -217,3 +228,59 @@ def test_a_pendulum_hangs_at_its_rest_angle_and_weighs_most_a_quarter_turn_away(
     ]
     weight = 0.5 * 9.80665 * 0.1
     np.testing.assert_allclose(torques, [0.0, -weight, 0.0, weight / 2], atol=1e-15)
+
+
+@pytest.mark.parametrize("name", SERVOS)
+def test_a_servo_of_the_catalogue_is_a_node_and_says_where_it_is_from(name):
+    sheet = SERVOS[name]
+    node = ServoNode.from_datasheet("servo", 1e-3, sheet, kp=7.0, supply_voltage_v=5.0)
+    assert float(node.kp) == 7.0
+    assert float(node.duty_per_kp) == pytest.approx(sheet.duty_per_kp)
+    assert node.validate_mime_consistency() == []
+    assert sheet.source
+    assert sheet.gain_source
+    for word in ("rotor inertia", "friction", f"{sheet.stall_torque_n_m:g} N·m", sheet.source):
+        assert word in repr(sheet)
+    # A motor's constant is as at stall where the gear keeps some of the torque, and at no load
+    # where friction costs some of the volts: they are on either side of it.
+    no_load = sheet.nominal_voltage_v / (sheet.no_load_speed_rpm * np.pi / 30 * sheet.gear_ratio)
+    assert 0.5 * no_load < sheet.kt_n_m_per_a < no_load
+
+
+def test_gains_of_dynamixels_are_those_of_their_tables():
+    """Ticks times kp/128 (256 as measured of the XL330) in units of 1/885, to four digits."""
+    ticks_per_rad = 4096 / (2 * np.pi)
+    assert SERVOS["mx64"].duty_per_kp == pytest.approx(ticks_per_rad / 128 / 885, rel=2e-4)
+    assert SERVOS["xl330_m288"].duty_per_kp == pytest.approx(ticks_per_rad / 256 / 885, rel=2e-4)
+
+
+def test_figures_of_a_servo_that_cannot_be_are_refused():
+    with pytest.raises(ParameterError, match="stall_current_a must be > 0, got -1"):
+        ServoDatasheet(32.0, 0.1, 4096.0, 300.0, 6.0, 50.0, 1.0, -1.0)
+
+
+def test_the_bundled_servo_holds_its_pendulum_as_a_p_loop_with_friction_does():
+    scenario = load_scenario("servo_pendulum")
+    run = scenario.run()
+    assert [figure.ok for figure in scenario.figures(run)] == [True, True]
+    angle = run["motor"]["output_angle"]
+    fallen = float(angle[int(1.6 / 5e-3) - 1])  # let go for 0.6 s
+    assert abs(fallen) < 0.4 * float(angle[int(1.0 / 5e-3) - 1])
+
+
+def test_a_scenario_takes_a_servo_by_name_and_refuses_another(tmp_path):
+    text = """
+    [simulation]
+    duration = 0.01
+    timestep = 1e-3
+    [nodes.servo]
+    type = "ServoNode"
+    supply_voltage_v = 5.0
+    """
+    file = tmp_path / "s.toml"
+    file.write_text(text + 'datasheet = "sts3215_c001"\nkp = 16\n')
+    node = load_scenario(file).simulation.nodes["servo"]
+    assert (float(node.kp), float(node.duty_limit)) == (16.0, 0.97)
+    file.write_text(text + 'datasheet = "sts3215"\n')
+    with pytest.raises(ScenarioError, match=r"no servo 'sts3215' .did you mean 'sts3215_c001'"):
+        load_scenario(file)

@@ -79,7 +79,8 @@ def refused(
 ) -> RobotFileError:
     """The error of all that is wrong, one line each."""
     first, *others = findings
-    words = "\n".join([first.words, *map(str, others), *([hint] if hint else [])])
+    lines = [first.words, *map(str, others), hint]  # a scenario shows them in one line
+    words = "\n".join(line if line.endswith(".") else f"{line}." for line in lines if line)
     error = kind(Path(first.place), words, first.line)
     error.findings = tuple(findings)
     return error

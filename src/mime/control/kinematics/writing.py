@@ -93,9 +93,9 @@ class Comments:
         addresses = [f"{kind}[{name}]" for kind, found in names.items() for name in found]
         for label, given in (("origins", self.origins), ("uncertainties", self.uncertainties)):
             for address in given:
-                if address.rpartition(".")[0] not in addresses:
+                part = str(address).partition("].")[0] + "]"
+                if part not in addresses:
                     form = "addresses such as 'link[forearm].mass_kg'"
-                    part = str(address).rpartition(".")[0]
                     near = nearest(part, addresses, 3)
                     known = f"It has {counted(part, addresses, 'part')}{near}"
                     raise wrong(label, form, address, known)

@@ -6,12 +6,12 @@ joints, per drive): one number for all, an array, or a mapping from joint names.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 
-from mime.core.parameters import EffectByName, known
+from mime.core.parameters import EffectByName, known, with_fields
 from mime.core.problem import Problem
 from mime.core.spec import parameter
 
@@ -36,6 +36,9 @@ class Load(NamedTuple):
 class DryFriction(EffectByName):
     """What motors and arms ask of their friction."""
 
+    by_load: ClassVar[bool] = False
+    """Whether it grows with the load."""
+
     @abstractmethod
     def torque(self, omega: Any) -> Any:
         """tau_f at the speed of a rotor, or at those of all joints, without load."""
@@ -53,9 +56,26 @@ class DryFriction(EffectByName):
     def coulomb_torque(self) -> Any:
         """tau_c, all of it that programs know which have dry friction of one size only."""
 
+    def with_free_joints(self, count: int) -> Self:
+        """The friction of a tree with `count` joints more in front, which have none."""
+
+        def padded(name: str, values: Any) -> Any:
+            xp: Any = np if isinstance(values, np.ndarray) else jnp
+            least = 1.0 if self.parameter_specs()[name].above == 0.0 else 0.0
+            return xp.concatenate([np.full(count, least, values.dtype), values])
+
+        return with_fields(self, **{name: padded(name, x) for name, x in self.params.items()})
+
     def values_at(self, omega: Any) -> list[Any]:
         """The parameters, in the precision of a speed."""
         return [jnp.asarray(value, jnp.result_type(omega)) for value in self.params.values()]
+
+    def in_words(self, entry: int = 0) -> str:
+        """All values, of one joint where there is an entry for each: for notes in files."""
+        given = {name: np.ravel(x) for name, x in self.params.items()}
+        values = {name: float(x[entry if x.size > 1 else 0]) for name, x in given.items()}
+        inside = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        return f"{type(self).__name__}({inside})"
 
     def scalar_problems(self) -> Iterator[Problem]:
         """Values that are no single numbers, as a motor has them."""
@@ -135,6 +155,8 @@ class LoadFriction(DryFriction):
     a motion takes is unique, as k_m + |d| + s_m < 1. Where k_e + s_e >= 1 no load drives the motor
     back.
     """
+
+    by_load: ClassVar[bool] = True
 
     coulomb_torque_n_m: Entries = parameter(
         "N·m", shape=None, at_least=0.0, doc="tau_c, without load"

@@ -26,6 +26,7 @@ from mime.core.arguments import wrong
 from mime.core.problem import InputError
 from mime.core.program import Program
 from mime.core.wiring import Edge
+from mime.nodes.actuation.friction import Coulomb
 from mime.nodes.actuation.motor.parameters import MotorParameters
 from mime.nodes.actuation.robot_arm.inserted_bodies import with_inserted_bodies
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
@@ -69,6 +70,11 @@ def machine_of_arm(arm: RobotArmParameters) -> Machine:
         tree = _with_limits_of(arm.servo, tree)
     names, limits = tree.joint_names, {}
     unsaid = [f"option joint_limits={arm.joint_limits!r}: MuJoCo's limits are soft"]
+    if arm.friction is not None and not isinstance(arm.friction, Coulomb):
+        unsaid += [
+            f"joint {name!r} has {arm.friction.in_words(j)}: its Coulomb torque is written"
+            for j, name in enumerate(arm.tree.joint_names)
+        ]
     if elastic:
         tree, limits = _with_springs(arm, tree, unsaid)
     actuators = () if arm.servo is None else _servo(arm.servo, arm.tree, unsaid)
@@ -310,7 +316,9 @@ def _motor(
         if motor.gear.efficiency is not None:
             eta = float(motor.gear.efficiency)
             unsaid.append(f"the gear of {motor.name!r} has an efficiency of {eta!r}")
-    effects = {name: getattr(motor, name) for name in ("friction", "saturation", "winding")}
+    if motor.friction is not None:
+        unsaid.append(f"friction of {motor.name!r}: {motor.friction.in_words()}")
+    effects = {name: getattr(motor, name) for name in ("saturation", "winding")}
     unsaid += [f"{name} of {motor.name!r}: {part}" for name, part in effects.items() if part]
     kt, ke = float(motor.kt_n_m_per_a), float(motor.ke_v_s_per_rad)
     if kt != ke:

@@ -1,10 +1,11 @@
 """MIME-NODE-107: a pendulum on a shaft."""
 
+import math
 from typing import ClassVar
 
 import jax.numpy as jnp
 
-from mime.core.drawing import Drawing, Frame, Solid, Value
+from mime.core.drawing import Drawing, Frame, Mount, Solid, Value
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, parameter
 
@@ -78,10 +79,12 @@ class PendulumLoadNode(Node):
         return {"load_torque": -weight * jnp.sin(away)}
 
     def drawing(self) -> Drawing:
-        """A rod and a ball that turn about y, hanging down where they are at rest."""
+        """A rod and a ball that turn about y, hanging down where they are at rest; the motor that
+        turns them sits behind, its axis along y.
+        """
         length, rest = float(self.length_m), float(self.rest_angle_rad)
         turn = Value("angle", offset=-rest)
-        frames = (Frame("rod", axis=(0.0, 1.0, 0.0), turn=turn),)
+        frames = (Frame("shaft"), Frame("rod", "shaft", axis=(0.0, 1.0, 0.0), turn=turn))
         middle = (0.0, 0.0, -0.5 * length, 1.0, 0.0, 0.0, 0.0)
         end = (0.0, 0.0, -length, 1.0, 0.0, 0.0, 0.0)
         thin, thick = 0.03 * length, 0.15 * length
@@ -89,4 +92,6 @@ class PendulumLoadNode(Node):
             Solid("rod", middle, _ROD_RGBA, form="cylinder", size=(thin, length)),
             Solid("rod", end, _BOB_RGBA, form="sphere", size=(thick,)),
         )
-        return Drawing(frames, shapes, size_m=2.0 * length)
+        behind = (0.0, -0.3 * length, 0.0, math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
+        motor = Mount("angle", 0, "shaft", 0.6 * length, behind)
+        return Drawing(frames, shapes, (motor,), size_m=2.0 * length)

@@ -20,3 +20,30 @@ FRAMES = {
     "maxon_re40_148877": (42.4, "RE 40 Ø40 mm", 150, 148877),
 }
 """Stall current in A, frame, power in W, order number."""
+
+E_MANUAL = "ROBOTIS e-Manual, {}"
+SERVO_COLUMNS = """kp duty_per_kp duty_limit ticks_per_turn gear_ratio nominal_voltage_v
+    no_load_speed_rpm no_load_current_a stall_torque_n_m stall_current_a""".split()  # noqa: SIM905
+SERVO_ROWS = {
+    "xl330_m288": (400, 2.877e-3, 1, 4096, 288.4, 5, 103, None, 0.52, 1.47),
+    "mx64": (850, 5.755e-3, 1, 4096, 200, 12, 63, None, 6.0, 4.1),
+    "mx106": (850, 5.755e-3, 1, 4096, 225, 12, 45, None, 8.4, 5.2),
+    "sts3215_c001": (32, 0.166, 0.97, 4096, 345, 7.4, 52, 0.15, 1.912, 2.5),
+}
+"""At the voltage that its maker recommends; None where no figure is published."""
+SERVO_SOURCES = {
+    "xl330_m288": (
+        E_MANUAL.format("XL330-M288-T"),
+        "measured by Rhoban/bam: 4096/(2 pi)/(256 885), where the e-Manual divides by 128",
+    ),
+    "mx64": (
+        E_MANUAL.format("MX-64T/R/AT/AR (protocol 2.0)"),
+        "the e-Manual's 4096/(2 pi)/(128 885)",
+    ),
+    "mx106": (E_MANUAL.format("MX-106T/R (protocol 2.0)"), "the e-Manual's 4096/(2 pi)/(128 885)"),
+    "sts3215_c001": (
+        "FEETECH, STS3215-C001, 7.4 V, 1:345, as its distributors print it",
+        "measured with an oscilloscope by Rhoban/bam, its duty limit too",
+    ),
+}
+"""Where the figures are printed, and where duty_per_kp is from."""

@@ -1,7 +1,7 @@
 """MIME-NODE-115: the firmware of a position servo."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import jax
@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from mime.core.node import Node, Scalar, State, Values
 from mime.core.problem import Problem
 from mime.core.spec import Input, Mapped, NodeMeta, Output, ValidatedRange, option, parameter
+from mime.nodes.actuation.servo_datasheet import SERVOS, ServoDatasheet
 
 OPEN_RESISTANCE_OHM = 1e6
 """Of a bridge that is off: a motor of volts leaks microamperes."""
@@ -81,6 +82,7 @@ class ServoNode(Node):
         ),
     )
     example: ClassVar = {"kp": 400.0, "supply_voltage_v": 5.0}
+    datasheets: ClassVar[Mapping[str, ServoDatasheet]] = SERVOS
 
     kp: Scalar = parameter("", at_least=0.0, doc="register of the position P gain")
     ki: Scalar | None = parameter(
@@ -120,6 +122,17 @@ class ServoNode(Node):
     """Without torque the motor's terminals are `"open"`, or joined by the bridge: `"brake"`."""
     straight_through: bool = option(default=False)
     """Differentiate rounded angles as if they were not: for fits and tuning."""
+
+    @classmethod
+    def from_datasheet(
+        cls, name: str, timestep: float, sheet: ServoDatasheet, **options: Any
+    ) -> "ServoNode":
+        """The firmware of a servo in the catalogue; `options` go to the node, its gains too.
+
+        The motor behind it takes the sheet's `r_ohm`, `kt_n_m_per_a` and `gear_ratio`.
+        """
+        names = ("kp", "duty_per_kp", "duty_limit", "ticks_per_turn")
+        return cls(name, timestep, **({key: getattr(sheet, key) for key in names} | options))
 
     def value_problems(self) -> Iterator[Problem]:
         if self.delay_samples < 0:

@@ -15,7 +15,9 @@ from mime.verification.benchmarks.motor_effects import speeds
 from mime.verification.convergence import order_error
 
 
-class _OfMotorOnly(LoadFriction):
+class OfMotorOnly(LoadFriction):
+    """Friction that does not feel the external torque."""
+
     def largest(self, omega: Any, way: Any, load: Load) -> Any:
         return super().largest(omega, way, load._replace(external=0.0 * load.external))
 
@@ -24,7 +26,7 @@ class _FrictionOfMotorOnly(MotorNode):
     """friction that does not feel the external torque"""
 
     def update(self, state: State, boundary_inputs: Values, dt: float | Scalar) -> State:
-        blind = with_fields(self, friction=_OfMotorOnly(**self.friction.params))  # type: ignore[union-attr]
+        blind = with_fields(self, friction=OfMotorOnly(**self.friction.params))  # type: ignore[union-attr]
         return MotorNode.update(blind, state, boundary_inputs, dt)
 
 

@@ -1,7 +1,7 @@
 """MIME-NODE-100: a DC brushed motor."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from mime.core.pose import Scalar as Angle
 from mime.core.problem import ParameterError
 from mime.core.spec import Input, Output
 from mime.nodes.actuation.motor import carried, events, linear, rotor
+from mime.nodes.actuation.motor.catalogue import CATALOGUE
 from mime.nodes.actuation.motor.datasheet import Datasheet, parameters_from
 from mime.nodes.actuation.motor.drawing import motor_drawing
 from mime.nodes.actuation.motor.drive import (
@@ -50,6 +51,7 @@ class MotorNode(MotorParameters):
 
     is_sampled: ClassVar[bool | None] = False
     meta: ClassVar[MotorMeta] = MOTOR_META
+    datasheets: ClassVar[Mapping[str, Datasheet]] = CATALOGUE
 
     def boundary_input_spec(self) -> dict[str, Input]:
         spec = {

@@ -77,17 +77,29 @@ def _series_elastic(
         rotors = rotor_motion(arm, q, x)
         servo_torques = forces.servo_torques_now(arm, q, rotors, rotor_velocities, inputs)
         tau = tau + servo_torques
+    law, outside = None, forces.link_torques(arm, q, inputs)
+    if arm.servo is not None and not _instant(dt):
+        law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, dt)
+    if arm.joint_limits == "spring":
+        push, stiffness = forces.soft_stops(arm, q, qd, dt)
+        outside = outside + push
+    gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
+    k = jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype)
+    v = jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype)
+    rigid = rigid_joints(arm, dtype)
+
+    def external() -> Array:
+        """On a rigid joint all but the actuators; on a rotor before a spring that spring."""
+        bias = jnp.asarray(rnea(arm.loaded_tree, q, qd, None, gravity, wrenches))
+        return rigid * (outside - bias) + spread(k * x + v * xd, elastic, n)
+
+    tau_f, shift = forces.dry_friction(arm, q, rotor_velocities, inputs, law, external)
+    if shift is not None and not _instant(dt):
+        tau = tau + shift
     J = jnp.asarray(only(arm.tree.armature, elastic), dtype)
     springs = Springs(
-        jnp.asarray(arm.joint_stiffness_n_m_per_rad, dtype),
-        jnp.asarray(arm.joint_stiffness_damping_n_m_s, dtype),
-        J if friction is None else J + only(friction, elastic),
-        x,
-        xd,
-        only(tau, elastic),
-        h,
+        k, v, J if friction is None else J + only(friction, elastic), x, xd, only(tau, elastic), h
     )
-    rigid = rigid_joints(arm, dtype)
     links, rubbed = drives.resisting(
         without_rotors(arm.loaded_tree, rigid), None if friction is None else rigid * friction
     )
@@ -95,14 +107,11 @@ def _series_elastic(
     if rubbed is not None:
         diagonal = diagonal + rubbed
     tau_link = rigid * tau + spread(springs.torque, elastic, n)
-    tau_link = tau_link + forces.link_torques(arm, q, inputs)
+    tau_link = tau_link + outside
     if arm.joint_limits == "spring":
-        push, stiffness = forces.soft_stops(arm, q, qd, dt)
-        tau_link, diagonal = tau_link + push, diagonal + stiffness
-    gravity, wrenches = forces.gravity_base(arm), forces.wrenches_base(arm, inputs)
+        diagonal = diagonal + stiffness
     qdd = jnp.asarray(forward_dynamics(links, q, qd, tau_link, gravity, wrenches, diagonal))
     rotor = springs.rotor_acceleration(only(qdd, elastic))
-    tau_f = forces.dry_friction(arm, rotor_velocities)
     if (tau_f is not None or arm.servo is not None) and not _instant(dt):
         at_spring = springs.K * h
         # Links and rotors together: undo the elimination, and let servo and friction hold the
@@ -114,14 +123,14 @@ def _series_elastic(
         thetad = only(qd, elastic) - xd
         before = jnp.concatenate([qd, thetad])
         free = before + dt * jnp.concatenate([qdd, rotor])
-        if arm.servo is not None:
-            law = forces.servo_law(arm, q, rotor_motion(arm, q, x), inputs, tau_f, dt)
+        if law is not None:
 
             def of_all(values: Array, rest: float) -> Array:
                 """Of links and rotors: `rest` at a link whose rotor has the servo."""
                 return jnp.concatenate([jnp.where(rigid == 1, values, rest), only(values, elastic)])
 
-            law, solve = law.arranged(of_all), solver(links, q, elastic)
+            law = law._replace(friction=tau_f).arranged(of_all)
+            solve = solver(links, q, elastic)
             held, torques = drives.servo_step_at_drives(links, solve, H, H @ free, before, law, dt)
             servo_torques = rigid * torques[:n] + spread(torques[n:], elastic, n)
         else:
@@ -150,15 +159,24 @@ def _inserted_body(
     tree = with_inserted_bodies(arm.loaded_tree, elastic, arm.inserted_inertia_kg_m2)
     z, zd = interleaved(x, motor, elastic), interleaved(xd, motor_velocity, elastic)
     diagonal = interleaved(K * h, friction, elastic)
-    torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
     gravity, wrenches = forces.gravity_base(arm), _with_bodies(arm, tree, inputs)
+    law = None
+    if arm.servo is not None and not _instant(dt):
+        law = forces.servo_law(arm, q, motor, inputs, dt)
+
+    def external() -> Array:
+        bias = jnp.asarray(rnea(tree, z, zd, None, gravity, wrenches))
+        return tool - separated(bias, elastic)[1]
+
+    tau_f, shift = forces.dry_friction(arm, q, motor_velocity, inputs, law, external)
+    if shift is not None and not _instant(dt):
+        tau = tau + shift
+    torques = interleaved(only(tool, elastic) - k * x - K * xd, tau, elastic)
     zdd = jnp.asarray(forward_dynamics(tree, z, zd, torques, gravity, wrenches, diagonal))
-    tau_f = forces.dry_friction(arm, motor_velocity)
     if (tau_f is not None or arm.servo is not None) and not _instant(dt):
         H = jnp.asarray(mass_matrix(tree, z)) + jnp.diag(diagonal)
-        if arm.servo is not None:
-            law = forces.servo_law(arm, q, motor, inputs, tau_f, dt)
-            law = law.arranged(
+        if law is not None:
+            law = law._replace(friction=tau_f).arranged(
                 lambda values, rest: interleaved(jnp.full_like(x, rest), values, elastic)
             )
             p = H @ (zd + dt * zdd)

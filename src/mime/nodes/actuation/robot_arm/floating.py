@@ -72,7 +72,7 @@ def on_fixed_base(arm: Any, state: State) -> Any:
     pose = jnp.concatenate([state[POSITION], state[ORIENTATION]])
     dry, servo = arm.friction, arm.servo
     if dry is not None:
-        dry = with_fields(dry, **{name: _padded(x) for name, x in dry.params.items()})
+        dry = dry.with_free_joints(BASE)
     if servo is not None:
         servo = servo.with_free_joints(arm.tree, BASE)
     return with_fields(

@@ -1,5 +1,6 @@
 """What pushes on an arm: commands, friction, wrenches from outside, gravity, stops."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,7 +12,9 @@ from mime.control import drives
 from mime.control.base_frame import may_be_nonzero, to_base
 from mime.control.kinematics import KinematicTree, compensating_torques, frame_jacobian_at, rnea
 from mime.control.kinematics.compensation import by_actuators
+from mime.control.servo_lines import ServoLaw
 from mime.core.node import Values
+from mime.nodes.actuation.friction import Load
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 
@@ -66,20 +69,42 @@ def servo_pull(arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values)
     return b + drives.torques_of(arm.tree, actuator_compensation(arm, q))
 
 
-def dry_friction(arm: RobotArmParameters, rotor_velocities: Array) -> Any:
-    """tau_f (N,) of each drive as it turns; None when no joint has any."""
+def dry_friction(
+    arm: RobotArmParameters,
+    q: Array,
+    rotor_velocities: Array,
+    inputs: Values,
+    law: ServoLaw | None,
+    external: Callable[[], Any],
+) -> tuple[Any, Any]:
+    """tau_f (N,) of each drive over a step, and what comes to the torques on the joints.
+
+    Each None where there is none. `external` gives the torques (N,) of all but the actuators,
+    friction and inertia, and is asked only for friction by load. Where that takes F from a motion
+    forward and B from one backward, it takes (F + B) / 2 from either, and (B - F) / 2 is added.
+    The load is the command's; a servo's is that at the velocity before the step.
+    """
     if arm.friction is None:
-        return None
-    return arm.friction.torque(drives.of_joints(arm.tree, rotor_velocities))
+        return None, None
+    u = drives.of_joints(arm.tree, rotor_velocities)
+    if not arm.friction.by_load:
+        return arm.friction.torque(u), None
+    if law is None:
+        motor = drives.torques_of(arm.tree, actuator_torques(arm, q, inputs))
+    else:
+        motor = jnp.clip(law.b - law.K * u, -law.T, law.T)
+    load = Load(motor, drives.torques_of(arm.tree, external()))
+    forward, backward = (arm.friction.largest(u, way, load) for way in (1.0, -1.0))
+    return 0.5 * (forward + backward), drives.on_joints(arm.tree, 0.5 * (backward - forward))
 
 
 def servo_law(
-    arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, tau_f: Any, dt: Any
-) -> Any:
-    """The servo and dry friction of each drive over the velocity at the end of the step."""
+    arm: RobotArmParameters, q: Array, rotors: Array, inputs: Values, dt: Any
+) -> ServoLaw:
+    """The servo of each drive over the velocity at the end of the step."""
     assert arm.servo is not None, "asked only of an arm that has one"
     b = servo_pull(arm, q, rotors, inputs)
-    return arm.servo.law(arm.tree, b, dt, tau_f)
+    return arm.servo.law(arm.tree, b, dt)
 
 
 def servo_torques_now(

@@ -7,7 +7,7 @@ _NODE = "mime.nodes.actuation.robot_arm"
 
 ROBOT_ARM_META = NodeMeta(
     id="MIME-NODE-102",
-    version="1.7.0",
+    version="1.8.0",
     stability="experimental",
     summary="Arm of rigid links on a base that is fixed or floats, read from a URDF or MJCF, "
     "driven by joint torques.",
@@ -59,6 +59,8 @@ ROBOT_ARM_META = NodeMeta(
         "A spring whose swing the step does not resolve stays stable and right in the mean; with "
         "'midpoint' its swing is slowed and hardly damped, with 'backward_euler' it dies out.",
         "'inserted_body' is for revolute joints that no other joint mimics, without soft stops.",
+        "Friction by load has a servo's torque at the velocity before the step, and the torques "
+        "from outside without those of the other joints' accelerations.",
         "In a step in which servos give way to a joint at its speed limit, dry friction stays what "
         "it was before they did.",
         "Closed kinematic loops are refused.",
@@ -95,6 +97,7 @@ ROBOT_ARM_META = NodeMeta(
         ("1.5.0", "2026-11-17", "A base that floats."),
         ("1.6.0", "2026-11-18", "`end_effector_twist_world`."),
         ("1.7.0", "2026-11-18", "Compensation of gravity that an MJCF states (gravcomp)."),
+        ("1.8.0", "2026-11-19", "`friction=LoadFriction(...)`: friction that grows with the load."),
     ),
     operating_context=f"{LABORATORY} Its base stands beside the patient, and its precision is that "
     "of the tool that it carries.",
@@ -108,6 +111,9 @@ ROBOT_ARM_META = NodeMeta(
         "dynamics. Springer.",
         "[@Hairer2006] Hairer, E., Lubich, C., Wanner, G. (2006). Geometric Numerical Integration. "
         "Springer.",
+        "[@Duclusaud2025] Duclusaud, M., Passault, G., Padois, V., Ly, O. (2025). Extended "
+        "Friction Models for the Physics Simulation of Servo Actuators. Friction that grows with "
+        "the load.",
         "[@Annin2024AR4] Annin, C. (2024). AR4 open-source 6-DOF robot arm.",
     ),
     implementation=(
@@ -119,6 +125,11 @@ ROBOT_ARM_META = NodeMeta(
         Mapped("q̈", f"{_KINEMATICS}.forward_dynamics.forward_dynamics", "CRBA and LᵀDL, or ABA"),
         Mapped("q̇', q'", f"{_NODE}.node.RobotArmNode.update", "semi-implicit Euler, limits"),
         Mapped("tau_c sign(q̇)", "mime.control.joint_friction.coulomb_step", "implicit, sticks"),
+        Mapped(
+            "tau_f(q̇, tau_m, tau_e)",
+            "mime.nodes.actuation.friction.LoadFriction.largest",
+            "load at the start of the step",
+        ),
         Mapped("p', w'", f"{_NODE}.integrators.gauss_step", "midpoint, gauss4"),
         Mapped("p', w' (rk4)", f"{_NODE}.integrators.rk4_step"),
         Mapped("lambda", "mime.control.impact.velocities_after_blow", "all stops at once"),

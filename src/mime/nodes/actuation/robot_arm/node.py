@@ -183,21 +183,27 @@ class RobotArmNode(RobotArmParameters):
 
     def _rigid_step(self, state: State, inputs: Values, dt: Any) -> State:
         q, qd = state["joint_angles"], state["joint_velocities"]
-        tau = forces.driving_torques(self, q, inputs, qd) + forces.link_torques(self, q, inputs)
-        tau_f = forces.dry_friction(self, qd)
+        outside = forces.link_torques(self, q, inputs)
+        tau = forces.driving_torques(self, q, inputs, qd) + outside
         friction = forces.implicit_friction(self, dt, q.dtype)
         tree, diagonal = drives.resisting(self.loaded_tree, friction)
         if self.joint_limits == "spring":
             push, stiffness = forces.soft_stops(self, q, qd, dt)
-            tau = tau + push
+            tau, outside = tau + push, outside + push
             diagonal = stiffness if diagonal is None else diagonal + stiffness
         gravity, wrenches = forces.gravity_base(self), forces.wrenches_base(self, inputs)
-        servo_torques = {}
+        law, servo_torques = None, {}
+        bias: Any = None
         if self.servo is not None:
+            law = forces.servo_law(self, q, q, inputs, dt)
+        if self.servo is not None or (self.friction is not None and self.friction.by_load):
+            bias = jnp.asarray(rnea(tree, q, qd, None, gravity, wrenches))
+        tau_f, shift = forces.dry_friction(self, q, qd, inputs, law, lambda: outside - bias)
+        tau = tau if shift is None else tau + shift
+        if law is not None:
             H = _resistance(tree, q, diagonal)
-            p = H @ qd + dt * (tau - jnp.asarray(rnea(tree, q, qd, None, gravity, wrenches)))
-            law = forces.servo_law(self, q, q, inputs, tau_f, dt)
-            solve = solver(tree, q, ())
+            p = H @ qd + dt * (tau - bias)
+            law, solve = law._replace(friction=tau_f), solver(tree, q, ())
             qd, torques = drives.servo_step_at_drives(tree, solve, H, p, qd, law, dt)
             servo_torques["servo_torques"] = torques
         else:

@@ -19,7 +19,7 @@ from mime.core.parameters import NamedEntries
 from mime.core.pose import IDENTITY_POSE
 from mime.core.problem import InputError, ParameterError, Problem
 from mime.core.spec import effect, option, parameter
-from mime.nodes.actuation.friction import Coulomb, DryFriction, Stribeck
+from mime.nodes.actuation.friction import Coulomb, DryFriction, LoadFriction, Stribeck
 from mime.nodes.actuation.robot_arm import checks
 from mime.nodes.actuation.robot_arm.checks import HIGHER_ORDER
 from mime.nodes.actuation.robot_arm.payload import Payload
@@ -93,8 +93,11 @@ class RobotArmParameters(Node):
     saturate_effort: bool = option()
     wrench_frames: tuple[str, ...] = option()
     """Links or named frames at whose origins wrenches act: rows of an input of their own."""
-    friction: Coulomb | Stribeck | None = effect(
-        Coulomb, Stribeck, doc="dry friction per joint; default: the URDF's `friction`"
+    friction: Coulomb | Stribeck | LoadFriction | None = effect(
+        Coulomb,
+        Stribeck,
+        LoadFriction,
+        doc="dry friction per joint; default: the URDF's `friction`",
     )
     payload: Payload | None = effect(Payload, doc="a body that a link carries")
     servo: Servo | None = effect(Servo, doc="holds every joint at a desired angle and velocity")
@@ -111,7 +114,7 @@ class RobotArmParameters(Node):
         gravity_world: Any = None,
         joint_limit_override: Any = None,
         *,
-        friction: Coulomb | Stribeck | None = None,
+        friction: Coulomb | Stribeck | LoadFriction | None = None,
         rotor_inertia_kg_m2: Any = None,
         gear_ratio: Any = None,
         transmission: Any = None,
@@ -145,8 +148,9 @@ class RobotArmParameters(Node):
         end_effector_link_name  any link of the file, merged ones and sites included
         gravity_world           default: the file's (MJCF says one), else (0, 0, -9.80665)
         joint_friction_n_m_s    default: the URDF's `damping`
-        friction                `Coulomb(torque_n_m)` or `Stribeck(...)`, with an entry per joint;
-                                default: the URDF's `friction`; none when that is all zero
+        friction                `Coulomb(torque_n_m)`, `Stribeck(...)` or `LoadFriction(...)`, with
+                                an entry per joint; default: the URDF's `friction`; none when that
+                                is all zero
         joint_limit_override    (N, 2) lower and upper, default: the URDF's
         rotor_inertia_kg_m2     at the motor; gear² times it goes on the diagonal of M, or spins
                                 behind the spring of an elastic joint

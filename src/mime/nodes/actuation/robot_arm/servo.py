@@ -122,8 +122,7 @@ class Servo(EffectByName):
             b = b + drives.torques_of(tree, jnp.asarray(gravity_vector(tree, q, gravity_base)))
         return b
 
-    def law(self, tree: KinematicTree, b: Array, dt: Any, friction: Any) -> ServoLaw:
+    def law(self, tree: KinematicTree, b: Array, dt: Any) -> ServoLaw:
         """Torque of each joint over the velocity at the end of the step; b is the `pull`."""
         K = jnp.asarray(self.kd, b.dtype) + dt * jnp.asarray(self.kp, b.dtype)
-        tau_c = None if friction is None else jnp.asarray(friction, b.dtype)
-        return ServoLaw(b, K, *self.limits(tree, b.dtype), tau_c)
+        return ServoLaw(b, K, *self.limits(tree, b.dtype))

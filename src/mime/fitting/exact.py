@@ -1,0 +1,50 @@
+"""Motors with Coulomb friction in a fit: stepped exactly, from one stop to the next.
+
+A step of first order meets a stop up to a step late, and a cost is rough at the scale of these
+lags: its minimum is known no better, however fine the steps. `integrator="exact"` finds stops
+within its steps, so that the cost is smooth and steps may be as long as the log's.
+"""
+
+import dataclasses
+
+import jax
+
+from mime.core.node import Node
+from mime.nodes.actuation.friction import Coulomb
+from mime.nodes.actuation.motor import MotorNode
+from mime.running.simulation import Simulation
+
+
+def with_exact_motors(simulation: Simulation) -> tuple[Simulation, tuple[str, ...]]:
+    """The graph with exact integrators where its motors have Coulomb friction, and their names.
+
+    Motors whose other effects are not linear keep their integrator.
+    """
+    nodes, changed = dict(simulation.nodes), []
+    for name, node in nodes.items():
+        if isinstance(node, MotorNode) and (exact := _exact(node)) is not None:
+            nodes[name] = exact
+            changed.append(name)
+    if not changed:
+        return simulation, ()
+    return dataclasses.replace(simulation, nodes=nodes), tuple(changed)
+
+
+def note(names: tuple[str, ...]) -> tuple[str, ...]:
+    """What the fit says of them."""
+    if not names:
+        return ()
+    return (
+        f"stepped exactly, from one stop of dry friction to the next: {', '.join(names)} "
+        "(the fit takes integrator 'exact' there)",
+    )
+
+
+def _exact(motor: MotorNode) -> Node | None:
+    """The motor with the exact integrator, None where it has it, needs it not or cannot have it."""
+    if motor.integrator == "exact" or not isinstance(motor.friction, Coulomb):
+        return None
+    leaves, structure = jax.tree.flatten(motor)
+    other: MotorNode = jax.tree.unflatten(structure, leaves)
+    object.__setattr__(other, "integrator", "exact")
+    return None if any(True for _ in other.value_problems()) else other

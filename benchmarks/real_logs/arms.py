@@ -168,8 +168,8 @@ def fitted(log: ArmLog, row_hz: float, coupled: bool = True) -> mime.Fit:
             1e-3,
             tree,
             tree.link_names[-1],
-            joint_friction_n_m_s=0.05 * log.torque.std(axis=0),
-            friction=mime.Coulomb(0.05 * log.torque.std(axis=0)),
+            joint_friction_n_m_s=0.2 * log.torque.std(axis=0),
+            friction=mime.Coulomb(0.2 * log.torque.std(axis=0)),
             gravity_world=(0.0, 0.0, -9.81),
         )
     )

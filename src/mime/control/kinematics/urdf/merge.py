@@ -128,8 +128,9 @@ def _release(
     joint = floating[0]
     if len(floating) > 1 or joint.parent != root or links[root].mass > 0.0:
         message = "is 'floating'; MIME handles one floating joint, at a root without mass. "
-        message += "Split it into joints of one degree of freedom, or read the file with "
-        raise joint.element.error(f"joint {joint.name!r} {message}base='fixed'.", "joint type")
+        message += "Split it into joints of one degree of freedom, hold it by "
+        message += f"lock={{{joint.name!r}: 0}}, or read the file with base='fixed'."
+        raise joint.element.error(f"joint {joint.name!r} {message}", "joint type")
     found.add("floating", joint.element.finding("is 'floating'"))
     carried = {joint.child}
     for other in _outwards(root, joints):

@@ -1,5 +1,7 @@
 """The descent of many starts, where most of what is unknown cannot be known."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,3 +53,53 @@ def test_every_start_arrives_though_six_sums_are_known_of_twenty_numbers():
         prior = Prior(true, np.full(20, 100.0), -everywhere, everywhere, np.zeros(20, bool))
         _, cost, _ = levenberg_marquardt(normal, starts, {"told": NOISE}, prior, 60)
     assert np.max(cost) < 0.01
+
+
+def valleys(z):
+    """Two minima, at (1, 0) and, higher, at (-1, 0.1); residuals and their slopes."""
+    x, y = z[:, 0], z[:, 1]
+    r = np.stack([x**2 - 1.0, 0.3 * (x - 1.0) + y, 2.0 * y], axis=1)
+    J = np.zeros((len(z), 3, 2))
+    J[:, 0, 0], J[:, 1, 0], J[:, 1, 1], J[:, 2, 1] = 2.0 * x, 0.3, 1.0, 2.0
+    slope = np.einsum("bki,bk->bi", J, r)
+    return {"told": (np.sum(r**2, axis=1), slope, np.einsum("bki,bkj->bij", J, J))}
+
+
+def test_starts_that_meet_go_on_as_one_and_end_where_each_by_itself_does():
+    random, counts = np.random.default_rng(1), []
+    starts = random.uniform(-2.0, 2.0, (30, 2))
+    everywhere = np.full(2, np.inf)
+    prior = Prior(np.zeros(2), np.full(2, 1e3), -everywhere, everywhere, np.zeros(2, bool))
+
+    def counted(z):
+        counts.append(len(z))
+        return valleys(z)
+
+    options = starts, {"told": 0.01}, prior, 60
+    expected, costs, all_of_them = levenberg_marquardt(valleys, *options)
+    ends, found, fewer = levenberg_marquardt(counted, *options, apart=True)
+    assert fewer == sum(counts) < 0.5 * all_of_them
+    assert counts[-1] <= 2  # one in each valley
+    # A step that gains less than 1e-7 of the cost ends them; the least is 0 in one valley.
+    np.testing.assert_allclose(ends, expected, rtol=0, atol=1e-3)
+    assert np.array_equal(found < 1.0, costs < 1.0)
+    assert 3 < np.count_nonzero(found < 1.0) < 27
+
+
+def test_a_model_of_many_logs_has_the_same_sums_start_by_start_and_all_at_once():
+    from fitting.test_groups import COLUMNS, SIMULATION, UNKNOWNS, log
+    from mime.fitting.coordinates import coordinates
+    from mime.fitting.experiment import experiment
+    from mime.fitting.model import Model
+
+    with jax.enable_x64(True):
+        read = [experiment(SIMULATION, log(seed, 50), COLUMNS) for seed in range(8)]
+        model = Model(SIMULATION, tuple(read), coordinates(SIMULATION, UNKNOWNS, read), 4)
+        assert model.is_wide
+        assert not dataclasses.replace(model, experiments=tuple(read[:7])).is_wide
+        z = np.array([c.z(c.start) for c in model.coordinates]) + np.array([[0.1], [-0.1]])
+        found = model.normal(z, model.counted(0.5))
+        expected = model.programs.normal(z, {**model.data, "counted": model.counted(0.5)})
+    for field, sums in found.items():
+        for one, other in zip(sums, expected[field], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-9)  # sums in another order

@@ -259,6 +259,24 @@ def test_controllers_keep_their_memory_from_window_to_window():
         assert fit[name].high / fit[name].low < 1.05, name
 
 
+def test_a_controller_that_fires_in_every_step_is_one_that_waits_in_finer_ones():
+    """Finer steps need what the controller holds, where a run in steps of its own had no use."""
+    with jax.enable_x64(True):
+        simulation = in_double(test_sampled.loop(sample=1.25e-3, step=1.25e-3))
+        table = Log(test_sampled.closed_loop_log(), name="log")
+        read = experiment(simulation, table, test_sampled.COLUMNS)
+        model = Model(simulation, (read,), coordinates(simulation, UNKNOWNS, [read]), 4)
+        z = prior_of(model).centre
+        windows = divided(model, 0.2, z)
+        assert not windows.windows.carried["held"].get("pi")
+        found = windows.programs.residuals(z, windows.data)
+        finer = windows.finer()
+        again = finer.programs.residuals(z, finer.data)
+    for field, values in found.items():
+        # The motor's steps are exact, and the controller's samples are the same.
+        np.testing.assert_allclose(again[field], values, rtol=0, atol=1e-9)
+
+
 def linear(random, windows, rows, own):
     """A linear problem: unknowns that all windows share, and initial states of their own."""
     t = np.arange(windows * rows) / rows

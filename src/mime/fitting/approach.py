@@ -56,6 +56,7 @@ def approached(
             _ROUNDS,
             lambda done, first=number * _ROUNDS: tell(first + done),
             _NEAR,
+            model.is_wide,
         )
         simulations += more
     return z, simulations

@@ -37,6 +37,7 @@ from mime.fitting.states import reduced
 from mime.fitting.unknown import Coordinate, Unknown
 from mime.fitting.widening import Cut, Residual, widened
 from mime.fitting.windows import AUTOMATIC, window_of
+from mime.fitting.zero import at_zero, may_be_zero
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
@@ -147,9 +148,16 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
     real = np.concatenate([np.ones(above, bool), prior.is_real])
     low, high = prior.low, prior.high
-    at_bound = (z - low < 1e-6) | (high - z < 1e-6)
+    quantile = float(student.ppf(0.975, max(rows - len(z), 1)))
+    is_zero = at_zero(model, z, noise, prior, loss, quantile)
+    at_bound = (z - low < 1e-6) | (high - z < 1e-6) | is_zero
+    zeros = [
+        c.name
+        for c, none in zip(model.coordinates, is_zero.tolist(), strict=True)
+        if none and may_be_zero(model.simulation, c.name)
+    ]
     shown = told(model.simulation, model.coordinates, z)
-    turn, quantile = shown.turn(z), float(student.ppf(0.975, max(rows - len(z), 1)))
+    turn = shown.turn(z)
 
     def rank_by(found: Sequence[Coordinate], jacobian: np.ndarray) -> Rank:
         return rank_of(jacobian[real], np.array([c.is_log for c in found]), at_bound, quantile)
@@ -177,8 +185,10 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         _kind(kind, rank.widest[j] * ratios[j], found.get(j), c.name in in_one)
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
+    each = enumerate(shown.coordinates)
     estimates = tuple(
-        estimate_of(c, shown.z[j], found.get(j), kinds[j]) for j, c in enumerate(shown.coordinates)
+        dataclasses.replace(e, value=0.0) if e.name in zeros else e
+        for e in (estimate_of(c, shown.z[j], found.get(j), kinds[j]) for j, c in each)
     )
     bounded = {f: loss.bounded(residuals[f], noise[f]) for f in model.fields}
     with_delay = [
@@ -219,7 +229,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         timestep=max(e.period_s for e in model.experiments) / model.fineness,
         is_extrapolated=model.extrapolates,
         step_error=solved.step_error,
-        kept=kept(model.simulation, model.coordinates, z),
+        kept=kept(model.simulation, model.coordinates, z) | dict.fromkeys(zeros, 0.0),
         advice=advice(model, z, noise, jacobian[real], rank.plain, turn),
         longer=longer(model, rank.plain),
         other_input=None

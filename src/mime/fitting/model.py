@@ -36,6 +36,7 @@ Data = dict[str, Any]
 """Inputs, rows and measurements of all experiments: what two logs of one kind differ in."""
 Normal = dict[str, tuple[np.ndarray, ...]]
 """r·r, Jᵀr and JᵀJ by field: all that a step of Levenberg and Marquardt needs."""
+_WIDE = 8
 _KEPT = 16
 """Compiled programs that are kept for the next fit of the same model to logs of the same shape."""
 
@@ -70,6 +71,11 @@ class Model:
     def groups(self) -> tuple[Group, ...]:
         """Experiments that are simulated side by side."""
         return groups_of(self.experiments)
+
+    @property
+    def is_wide(self) -> bool:
+        """Experiments side by side fill the vectors of a processor, so that starts need not."""
+        return min(len(g.members) for g in self.groups) >= _WIDE
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -145,11 +151,11 @@ class Model:
     def normal(self, z: np.ndarray, counted: Mapping[str, np.ndarray]) -> Normal:
         """r·r, Jᵀr and JᵀJ by field of these rows, for every row of z."""
         data = {**self.data, "counted": counted}
-        if len(z) > 1:
+        if len(z) > 1 and not self.is_wide:
             sums = self.programs.normal(z, data)
         else:  # by the program that the best start needs in any case
-            residual, jacobian = self.linearised(z[0])
-            sums = jax.tree.map(lambda x: x[None], _normal_sums(residual, jacobian, data))
+            each = [_normal_sums(*self.linearised(row), data) for row in z]
+            sums = jax.tree.map(lambda *x: np.stack(x), *each)
         return {field: tuple(map(np.asarray, found)) for field, found in sums.items()}
 
     def linearised(self, z: np.ndarray) -> tuple[Any, Any]:
@@ -409,7 +415,8 @@ def first_state(simulation: Simulation, slots: Sequence[Slot], start: Any, carri
         for name, fields in state.nodes.items()
     }
     kept = sampled_nodes(simulation)
-    held = {n: carried["held"][n] if n in kept else own for n, own in state.held.items()}
+    # A node that fired in every step of that run fires in the first one here, and needs none.
+    held = {n: carried["held"].get(n, own) if n in kept else own for n, own in state.held.items()}
     return dataclasses.replace(state, step=carried["step"], nodes=nodes, held=held)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rank import Rank
-from mime.fitting.solve import Prior, polish, whitened
+from mime.fitting.solve import Prior, cost_of, polish
 
 LINEAR = 0.1
 """What a linear interval may be off, over its half-width, before it is profiled."""
@@ -72,9 +72,7 @@ class Minimum:
 
     def cost(self, z: np.ndarray) -> float:
         """The whole sum at z."""
-        r, _ = whitened(self.model, z, self.noise, self.prior, self.loss)
-        rows = self.model.count
-        return self.loss.cost(r[:rows]) + float(r[rows:] @ r[rows:])
+        return cost_of(self.model, z, self.noise, self.prior, self.loss)
 
 
 def linear_interval(rank: Rank, z: np.ndarray, j: int) -> Interval:

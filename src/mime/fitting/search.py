@@ -116,7 +116,13 @@ def _descended(
     try:
         near, first = approached(model, z, noise, prior, tell)
         ends, costs, more = levenberg_marquardt(
-            normal, near, noise, prior, ROUNDS, lambda done: tell(_APPROACH + done)
+            normal,
+            near,
+            noise,
+            prior,
+            ROUNDS,
+            lambda done: tell(_APPROACH + done),
+            apart=model.is_wide,
         )
         return ends, costs, first + more, True
     except Interrupted as stopped:

@@ -27,6 +27,8 @@ _LEAST_DAMPED = 1e-3
 the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
+_MET = 1e-2
+"""Of a cost: two starts that differ by less are in the same valley, and one of them goes on."""
 RESOLUTION = 1e-9
 """The least noise, over the spread of a signal: what is left of a log without noise."""
 
@@ -97,15 +99,20 @@ def levenberg_marquardt(
     rounds: int,
     tell: Callable[[int], None] = lambda done: None,
     least_gain: float = _SETTLED,
+    apart: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Go down from every row of z at once: the ends, their costs, and how often it simulated.
 
     The noise may follow from what is left where each of them is. Ctrl-C is `Interrupted`.
+
+    apart    `normal` takes any number of rows: those that have arrived, or that are where another
+             one is (`_meeting`), are left out
     """
     z = np.clip(z, prior.low, prior.high)
     damping: np.ndarray = np.full(len(z), 1e-3)
     sigma = noise if callable(noise) else lambda parts: noise
-    settled, count = np.zeros(len(z), bool), 0
+    settled, count, same = np.zeros(len(z), bool), 0, np.arange(len(z))
+    simulated = len(z)
     try:
         parts = normal(z)
         sums = _weighted(parts, z, sigma(parts), prior)
@@ -115,7 +122,9 @@ def levenberg_marquardt(
             step = _step(slope, curvature, damping, held)
             ahead = np.clip(z + np.clip(step, -_LONGEST_STEP, _LONGEST_STEP), prior.low, prior.high)
             ahead = np.where(settled[:, None], z, ahead)
-            new = normal(ahead)
+            rows = np.flatnonzero(~settled) if apart else np.arange(len(z))
+            new = _placed(normal(ahead[rows]), parts, rows)
+            simulated += len(rows)
             there = _weighted(new, ahead, sigma(parts), prior)[0]
             better = there < cost
             z = np.where(better[:, None], ahead, z)
@@ -126,12 +135,51 @@ def levenberg_marquardt(
                 f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts
             }
             sums = _weighted(parts, z, sigma(parts), prior)
+            if apart:
+                same = _meeting(z, sums, same)
+                settled |= same < np.arange(len(z))
             tell(count + 1)
             if settled.all():
                 break
     except KeyboardInterrupt:
         raise Interrupted(z) from None
-    return z, sums[0], (count + 2) * len(z)
+    return z[same], sums[0][same], simulated
+
+
+def _placed(new: Normal, parts: Normal, rows: np.ndarray) -> Normal:
+    """All rows: the new ones in their places, the others as they were."""
+    if len(rows) == len(next(iter(parts.values()))[0]):
+        return new
+    found = {}
+    for field, old in parts.items():
+        copies = tuple(np.array(x) for x in old)
+        for copy, values in zip(copies, new[field], strict=True):
+            copy[rows] = values
+        found[field] = copies
+    return found
+
+
+def _meeting(z: np.ndarray, sums: Any, same: np.ndarray) -> np.ndarray:
+    """For each row the first one that is in the same place: the parabola says so on its way.
+
+    (z_i - z_j)' C_j (z_i - z_j) and the costs differ by less than `_MET` of the cost.
+    """
+    cost, _, curvature = sums
+    same = same.copy()
+    leaders: list[int] = []
+    for i in range(len(z)):
+        if same[i] < i:
+            same[i] = same[same[i]]
+            continue
+        for j in leaders:
+            off = z[i] - z[j]
+            apart = off @ curvature[j] @ off
+            if max(apart, abs(cost[i] - cost[j])) < _MET * cost[j] < np.inf:
+                same[i] = j
+                break
+        else:
+            leaders.append(i)
+    return same
 
 
 def _either(where: np.ndarray, one: Any, other: Any) -> np.ndarray:
@@ -208,8 +256,7 @@ def polish(
         return kept[part.tobytes()]
 
     if not free.any():
-        r, _ = whitened(model, z, noise, prior, loss)
-        return z, loss.cost(r[:rows]) + float(r[rows:] @ r[rows:]), 1
+        return z, cost_of(model, z, noise, prior, loss), 1
     low, high = prior.low[free], prior.high[free]
     found = least_squares(
         lambda part: at(part)[0],
@@ -226,6 +273,15 @@ def polish(
         max_nfev=most,
     )
     return whole(found.x), 2.0 * float(found.cost), int(found.nfev)
+
+
+def cost_of(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, loss: Loss
+) -> float:
+    """The whole sum at z."""
+    r, _ = whitened(model, z, noise, prior, loss)
+    rows = model.count
+    return loss.cost(r[:rows]) + float(r[rows:] @ r[rows:])
 
 
 def whitened(

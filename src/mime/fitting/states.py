@@ -19,9 +19,12 @@ import numpy as np
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 
-_ROUNDS = 40
+_ROUNDS = 20
 _ARRIVED = 1e-11
 """Of the cost, what the last step of the states may still gain."""
+_ROUGH, _MOST_DAMPED = 1e-6, 10.0
+"""Where a cost is rough, as of dry friction or rounded angles, slopes promise what no step holds:
+states stay where a step gains less than this part of the cost, or where damping is as large."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +110,7 @@ def reduced(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss)
         residual, r, J, costs = at(starts)
     damping: np.ndarray = np.zeros(len(starts))
     width, count = np.where(free, windows.width, 0.0), len(z)
+    done: np.ndarray = np.zeros(len(starts), bool)
     for _ in range(_ROUNDS):
         A, g = _sums(J[:, count:] * width[window], loss.weights(r), r, window, len(starts))
         A += np.eye(A.shape[1])  # of the prior: states are in units of their width
@@ -117,14 +121,17 @@ def reduced(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss)
         damped[~sound], g[~sound] = np.eye(A.shape[1]), 0.0
         step = -np.linalg.solve(damped, g[..., None])[..., 0]
         gain = -np.einsum("ws,ws->w", g, step)
-        open_ = gain > _ARRIVED * (costs + 1.0)
-        if not open_.any() or damping[open_].min() > 1e8:
+        done |= ~(gain > _ARRIVED * (costs + 1.0))
+        if done.all():
             break
-        ahead = np.where(open_[:, None], starts + width * step, starts)
+        ahead = np.where(done[:, None], starts, starts + width * step)
         new = at(ahead)
-        better = (new[3] <= costs) | ~open_
+        better = (new[3] < costs) & ~done
+        gained = np.where(better, costs - new[3], 0.0)
+        done |= better & (gained < _ROUGH * costs) & (gained < 0.1 * gain)
         starts = np.where(better[:, None], ahead, starts)
-        damping = np.where(better, 0.1 * damping * (damping > 1e-6), np.maximum(10 * damping, 1e-3))
+        damping = np.where(better, 0.1 * damping * (damping > 1e-6), np.maximum(30 * damping, 1e-3))
+        done |= damping > _MOST_DAMPED
         at_row = better[window]
         residual = _by_field(model, residual, new[0], at_row)
         r = np.where(at_row, new[1], r)

@@ -1,0 +1,84 @@
+"""Bounds of a fit by simulation: values on them, at zero, and intervals that end there."""
+
+import numpy as np
+import pytest
+from scipy.optimize import least_squares
+
+import mime
+from fitting.motors import NOISE, TRUE, bench, clean_motor, motor_matrices, sampled
+from mime import Channel, Unknown
+
+COLUMNS = {
+    "volts": "motor.commanded_voltage",
+    "speed": Channel("motor.rotor_angular_velocity", delay=0, noise=NOISE[0]),
+    "current": Channel("motor.current", delay=0, noise=NOISE[1]),
+}
+INERTIA, DAMPING = "motor.inertia_kg_m2", "motor.damping_n_m_s"
+
+
+def log(rows=301, seed=0, **parameters):
+    time, volts, readings = clean_motor(rows, parameters={**TRUE, **parameters})
+    readings = readings + NOISE * np.random.default_rng(seed).normal(size=readings.shape)
+    return {"time": time, "volts": volts, "speed": readings[:, 0], "current": readings[:, 1]}
+
+
+def fitted(table, unknowns, window="auto"):
+    return mime.fit(bench(1.0), table, COLUMNS, unknowns, window=window, starts=2, progress=False)
+
+
+@pytest.mark.parametrize("window", ["auto", 0.1])
+def test_a_value_ends_on_its_bound_and_the_others_where_scipys_do(window):
+    table, most = log(), 0.8 * TRUE["b"]
+    unknowns = {INERTIA: None, DAMPING: Unknown(0.5 * TRUE["b"], between=(1e-6, most))}
+    fit = fitted(table, unknowns, window)
+    assert fit[DAMPING].kind == "bound"
+    assert fit[DAMPING].value == pytest.approx(most, rel=1e-6)  # nearer is on it
+    assert fit.kept[DAMPING] <= most * (1 + 1e-12)
+    assert "at its bound, 0.00024 N·m·s/rad" in str(fit)
+    if window != "auto":
+        return
+
+    def residuals(x):
+        p = {**TRUE, "J": TRUE["J"] * np.exp(x[0]), "b": TRUE["b"] * np.exp(x[1])}
+        y = sampled(*motor_matrices(**p), table["volts"], table["time"], table["time"])
+        return ((y - np.stack([table["speed"], table["current"]], axis=1))[1:] / NOISE).ravel()
+
+    ends = (-np.inf, np.log(0.8))
+    low, high = np.transpose([(-1.0, 1.0), (-3.0, ends[1])])
+    tight = {"xtol": 1e-14, "ftol": 1e-14, "gtol": 1e-14}
+    ended = least_squares(residuals, [0.0, -0.5], bounds=(low, high), **tight)
+    assert ended.active_mask[1] == 1
+    std = 1.0 / np.linalg.norm(ended.jac[:, 0])
+    assert abs(np.log(fit[INERTIA].value / TRUE["J"]) - ended.x[0]) < 1e-3 * std
+
+
+@pytest.mark.parametrize("window", ["auto", 0.1])
+def test_friction_that_a_machine_has_not_is_at_its_bound(window):
+    """Noise of this seed would have it below zero."""
+    fit = fitted(log(seed=4, b=0.0), [INERTIA, DAMPING], window)
+    assert fit[DAMPING].kind == "bound"
+    assert fit[DAMPING].value == 0.0
+    assert fit.kept[DAMPING] == 0.0
+    assert float(fit.simulation.nodes["motor"].damping_n_m_s) == 0.0
+    assert "at its bound, 0 N·m·s/rad" in str(fit)
+    assert fit[INERTIA].low < TRUE["J"] < fit[INERTIA].high
+
+
+def test_what_no_row_feels_is_not_taken_for_zero():
+    table = {**log(), "volts": np.zeros(301)}
+    table["speed"], table["current"] = NOISE[:, None] * np.random.default_rng(1).normal(
+        size=(2, 301)
+    )
+    fit = fitted(table, [INERTIA, DAMPING])
+    assert {e.kind for e in fit.estimates} <= {"unknown", "combination"}
+
+
+def test_intervals_end_at_bounds():
+    table = log()
+    free = fitted(table, [INERTIA, DAMPING])[DAMPING]
+    ends = free.value - 0.3 * (free.value - free.low), free.value + 0.5 * (free.high - free.value)
+    fit = fitted(table, {INERTIA: None, DAMPING: Unknown(free.value, between=ends)})
+    assert fit[DAMPING].kind == "known"
+    # The value is that of the free fit, and both ends are nearer than its own.
+    assert fit[DAMPING].low == pytest.approx(ends[0], rel=1e-9)
+    assert fit[DAMPING].high == pytest.approx(ends[1], rel=1e-9)

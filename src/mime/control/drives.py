@@ -7,6 +7,8 @@ moves its own joint C is the identity, and drives are joints. A rotor resists as
 viscous friction that is taken at the end of a step: dt f joins the inertia of the drive's rotor.
 """
 
+import functools
+import operator
 from typing import Any
 
 import equinox as eqx
@@ -25,13 +27,21 @@ from mime.control.servo_step import servo_step
 def of_joints(tree: KinematicTree, motion: Any) -> Any:
     """u = C q̇ (N,) of a motion of the joints; angles likewise."""
     C = tree.drive_coupling
-    return motion if C is None else jnp.asarray(C, motion.dtype) @ motion
+    return motion if C is None else _product(C, motion)
 
 
 def on_joints(tree: KinematicTree, torques: Any) -> Any:
     """Cᵀ tau_u (N,) of torques of the drives."""
     C = tree.drive_coupling
-    return torques if C is None else jnp.asarray(C, torques.dtype).T @ torques
+    return torques if C is None else _product(C.T, torques)
+
+
+def _product(C: Any, x: Any) -> Any:
+    """C x, sum by sum where C is constant: XLA computes x anew for every entry of a product."""
+    if not isinstance(C, np.ndarray):
+        return jnp.asarray(C, x.dtype) @ x
+    rows = [[float(c) * x[j] for j, c in enumerate(row) if c] for row in C]
+    return jnp.stack([functools.reduce(operator.add, terms) for terms in rows])
 
 
 def torques_of(tree: KinematicTree, torques: Any) -> Any:

@@ -1,5 +1,7 @@
 """Fits of a motor with Coulomb friction: exact steps, and intervals that have a width."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -37,21 +39,27 @@ def bench(wrong=1.0, timestep=1e-4, **options):
     return graph.compile()
 
 
-@pytest.fixture(scope="module")
-def clean():
-    """Volts, and angle and current, the latter 0.3 ms late, by SciPy from event to event."""
-    volts = np.repeat([4.0, 0.0, -9.0, -1.5, 9.0, 0.0, -4.0, 0.5], 50)
-    part = (PERIOD - LATE_S, LATE_S)
+def clean_log(levels, late_s):
+    """Volts, and angle and current, the latter late, by SciPy from event to event."""
+    volts = np.repeat(levels, 50)
     x, angle, current, stops = np.zeros(3), [], [], 0
     for V in volts:
         angle.append(x[0])
-        for k, duration in enumerate(part):
+        if late_s == 0:
+            current.append(x[2])
+        for duration in (PERIOD - late_s, late_s) if late_s else (PERIOD,):
             x, changes = with_events(SMALL, TAU_C, "voltage", V, 0.0, x, duration)
             stops += changes
-            if k == 0:
+            if late_s and duration != late_s:
                 current.append(x[2])
-    assert stops > 3
-    return volts, np.array(angle), np.array([0.0, *current[:-1]])
+    assert stops > 2
+    return volts, np.array(angle), np.array([0.0, *current[:-1]] if late_s else current)
+
+
+@pytest.fixture(scope="module")
+def clean():
+    """Eight levels of volts, 50 ms each; the current is 0.3 ms late."""
+    return clean_log([4.0, 0.0, -9.0, -1.5, 9.0, 0.0, -4.0, 0.5], LATE_S)
 
 
 def log_of(clean, seed):
@@ -77,6 +85,10 @@ def test_a_fit_steps_exactly_and_says_so(clean):
     assert "stepped exactly, from one stop of dry friction to the next: motor" in str(found)
     assert found.timestep == pytest.approx(PERIOD / 16)  # not the 5e-6 s of the model
     assert found.step_error < 0.001
+    assert "error of the steps" not in str(found)
+    coarse = dataclasses.replace(found, step_error=0.4, is_extrapolated=True)
+    assert "extrapolated to none; half of that would change 0.4 of the noise" in str(coarse)
+    assert "not below 0.03 of the noise" in str(coarse)
     for name, truth in UNKNOWNS.items():
         estimate = found[name]
         assert estimate.low < truth < estimate.high, name  # of this seed: all six

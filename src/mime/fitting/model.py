@@ -415,8 +415,8 @@ def first_state(simulation: Simulation, slots: Sequence[Slot], start: Any, carri
         for name, fields in state.nodes.items()
     }
     kept = sampled_nodes(simulation)
-    of_run = carried["held"]  # without what fired in every step of it, and does so in the first one
-    held = {n: of_run.get(n, own) if n in kept else own for n, own in state.held.items()}
+    # A node that fired in every step of that run fires in the first one here, and needs none.
+    held = {n: carried["held"].get(n, own) if n in kept else own for n, own in state.held.items()}
     return dataclasses.replace(state, step=carried["step"], nodes=nodes, held=held)
 
 

@@ -249,7 +249,8 @@ def _shapes(fit: "Fit") -> Iterator[str]:
     if rough := [e.name for e in known if e.interval == "rough"]:
         yield (
             f"the cost is too rough for a profile near {', '.join(rough)}: intervals are from the "
-            "Jacobian, and may be too narrow. Events that fall on a step, as of dry friction, do so"
+            "Jacobian, and may be too narrow. Events that fall on a step, as of dry friction, do "
+            "so, and delays of whole rows where inputs jump"
         )
 
 

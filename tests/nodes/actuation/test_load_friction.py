@@ -226,7 +226,7 @@ def test_a_batch_varies_friction_by_its_address_in_native_code():
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"motor_load": 1.0}, r"motor_load plus .* must be < 1, got 1"),
+        ({"motor_load": 1.0}, r"motor_load must be >= 0 and <= 0.95, got 1"),
         (
             {"motor_load": 0.6, "stribeck_motor_load": 0.5},
             r"motor_load plus .* must be < 1, got 1.1",
@@ -235,7 +235,7 @@ def test_a_batch_varies_friction_by_its_address_in_native_code():
             {"motor_load": 0.1, "motor_load_difference": -0.2},
             r"difference must be from -0.1 to 0.1 \(motor_load\), got -0.2",
         ),
-        ({"motor_load": -0.1}, r"motor_load must be >= 0 and <= 1, got -0.1"),
+        ({"motor_load": -0.1}, r"motor_load must be >= 0 and <= 0.95, got -0.1"),
         ({"motor_load": 0.1, "exponent": 0.0}, "exponent must be > 0, got 0"),
         ({"motor_load": None}, "motor_load must be a number"),
     ],

@@ -162,7 +162,7 @@ class LoadFriction(DryFriction):
         "N·m", shape=None, at_least=0.0, doc="tau_c, without load"
     )
     motor_load: Entries = parameter(
-        "", shape=None, at_least=0.0, at_most=1.0, doc="k_m, friction per torque of the motor"
+        "", shape=None, at_least=0.0, at_most=0.95, doc="k_m, friction per torque of the motor"
     )
     external_load: Entries = parameter(
         "", shape=None, at_least=0.0, default=0.0, doc="k_e, friction per external torque"

@@ -60,7 +60,7 @@ def _with_friction(friction: DryFriction, u: Array, rest: Array, external: Array
 
     def newton(tau: Array, given: Any) -> Array:
         off, slope = jax.jvp(lambda x: missing(x, given), (tau,), (jnp.ones_like(tau),))
-        return tau - off / slope
+        return tau - off / jnp.minimum(slope, -0.05)  # finite where a search tries too much
 
     given = friction, u, rest, external
     held = jax.lax.stop_gradient(given)

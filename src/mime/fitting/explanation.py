@@ -22,9 +22,9 @@ _FORETOLD = 0.1
 """The part of a residual's variance that may have a pattern."""
 _SMALLEST = 1e-4
 """A residual smaller than this part of the signal's spread needs no explanation."""
-_LATE, _LATEST = 0.1, 10.0
-"""The part of a residual that a shift in time must take away, and the rows beyond which none is
-named: a signal is a straight line no longer."""
+_LATE, _LEAST_LATE, _LATEST = 0.1, 0.1, 10.0
+"""The part of a residual that a shift in time must take away, and the fewest and most rows of one
+that is named: less is no delay of a sensor, and over more a signal is a straight line no longer."""
 _OWN = 0.05
 """A line is no resonance of its own where the model's reading has this part of its power there."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
@@ -205,7 +205,10 @@ def _seen(
     if may_be_late and (limit := sensor.place.channel.delay):
         words.append(f"its delay is at the limit of {limit} row{'s' * (limit > 1)}")
     elif may_be_late and (rows := _late_rows(sensor, reading)):
-        words.append(f"it is as if the sensor were {rows:.2g} rows late; let `delay` be unknown")
+        late = "late" if rows > 0 else "early"
+        words.append(
+            f"it is as if the sensor were {abs(rows):.2g} rows {late}; let `delay` be unknown"
+        )
     speed = _speed(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
@@ -234,7 +237,7 @@ def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:
     slope = np.gradient(reading, sensor.positions)
     steep = float(slope @ slope)
     rows = float(r @ slope) / steep if steep > 0 else 0.0
-    if not 0 < abs(rows) <= _LATEST:
+    if not _LEAST_LATE <= abs(rows) <= _LATEST:
         return 0.0
     then = np.interp(sensor.positions - rows, sensor.positions, reading) - sensor.measured
     return rows if then @ then < (1.0 - _LATE) * (r @ r) else 0.0

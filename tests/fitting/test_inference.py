@@ -4,6 +4,7 @@ One small model for all of it: a motor's resistance and inductance from its curr
 `make soak` takes as many logs as coverage asks for.
 """
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import brentq, least_squares
@@ -13,7 +14,11 @@ from scipy.stats import t as student
 import mime
 from fitting.motors import COLUMNS, PERIOD, TRUE, bench, motor_matrices, sampled
 from mime.fitting import profile
+from mime.fitting.coordinates import coordinates
+from mime.fitting.experiment import experiment
 from mime.fitting.loss import Loss, _moments
+from mime.fitting.model import Model, in_double
+from mime.fitting.solve import polish, prior_of
 from sizes import sized
 
 SEEDS = sized(1000, small=20)
@@ -152,6 +157,22 @@ def test_an_interval_holds_a_second_minimum_that_the_log_allows():
     expected = brentq(lambda distance: t_over_q(distance) - 1.0, 1.5, 4.0, xtol=1e-12)
     # The search stops where t is within 5e-3 of q, and the slope of t over q there is 3.1.
     assert end == pytest.approx(expected, abs=5e-3 / 3.1)
+
+
+def test_a_search_that_begins_where_a_simulation_diverges_ends_there(simulation):
+    """A search for an end of a profile may begin there: it then goes back."""
+    made, _ = log(7, NARROW)
+    with jax.enable_x64(True):
+        double = in_double(simulation)
+        read = experiment(double, mime.Log(made), CURRENT)
+        model = Model(double, (read,), coordinates(double, UNKNOWNS, [read]), 4)
+        prior = prior_of(model)
+        far = prior.centre + 800.0  # e^800 is no number
+        z, cost, count = polish(model, far, {"motor.current": NARROW}, prior, Loss("linear"))
+    assert (cost, count) == (np.inf, 1)
+    np.testing.assert_array_equal(z, far)
+    ends = profile._crossing(lambda d: np.inf if d > 0.7 else d / 0.6, 1.0, 4.0)
+    assert ends == pytest.approx(0.6, rel=5e-3)  # its own tolerance
 
 
 @pytest.mark.soak("a profile is compared with that of SciPy above")

@@ -98,8 +98,8 @@ def fit(
         raise wrong("loss", "'linear' with by='inverse_dynamics'", loss)
     if by == "inverse_dynamics" and seconds is not None:
         raise wrong("window", "'auto' with by='inverse_dynamics', which simulates nothing", window)
-    # OpenBLAS splits matrices as small as these among all cores and waits for them in a loop: on a
-    # machine that does other work besides, hundreds of times as long.
+    # OpenBLAS splits matrices as small as these among all cores and waits for each in a loop:
+    # beside other work on the machine it waits far longer than it computes.
     with jax.enable_x64(True), threadpool_limits(1, "blas"):
         double, exact = with_exact_motors(in_double(simulation))
         if by == "inverse_dynamics":

@@ -148,10 +148,11 @@ def _end(
         moved = side * distance - (near[j] - z[j])
         start = np.clip(near + moved * valley, prior.low, prior.high)
         start[j] = z[j] + side * distance
-        near, cost, more = polish(
+        found, cost, more = polish(
             minimum.model, start, minimum.noise, prior, minimum.loss, j, _MINIMISED, _REFIT
         )
         count += more
+        near = found if np.isfinite(cost) else near
         if cost < least - _LOWER * q**2 or count > _SIMULATIONS:
             raise _RoughError
         return float(np.sqrt(max(cost - least, 0.0)) / q)

@@ -230,6 +230,8 @@ def polish(
 ) -> tuple[np.ndarray, float, int]:
     """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated (`most` times).
 
+    A start at which the simulation diverges is returned, at an infinite cost.
+
     On whitened residuals and their exact Jacobian; z[held], if given, stays where it is.
     """
     from scipy.optimize import least_squares
@@ -258,9 +260,12 @@ def polish(
     if not free.any():
         return z, cost_of(model, z, noise, prior, loss), 1
     low, high = prior.low[free], prior.high[free]
+    start = np.clip(z[free], low + 1e-9, high - 1e-9)
+    if not np.isfinite(at(start)[0]).all():
+        return whole(start), np.inf, 1
     found = least_squares(
         lambda part: at(part)[0],
-        np.clip(z[free], low + 1e-9, high - 1e-9),
+        start,
         lambda part: at(part)[1],
         bounds=(low, high),
         method="trf",

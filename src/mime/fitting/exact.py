@@ -7,9 +7,8 @@ within its steps, so that the cost is smooth and steps may be as long as the log
 
 import dataclasses
 
-import jax
-
 from mime.core.node import Node
+from mime.core.parameters import with_fields
 from mime.nodes.actuation.friction import Coulomb
 from mime.nodes.actuation.motor import MotorNode
 from mime.running.simulation import Simulation
@@ -44,7 +43,5 @@ def _exact(motor: MotorNode) -> Node | None:
     """The motor with the exact integrator, None where it has it, needs it not or cannot have it."""
     if motor.integrator == "exact" or not isinstance(motor.friction, Coulomb):
         return None
-    leaves, structure = jax.tree.flatten(motor)
-    other: MotorNode = jax.tree.unflatten(structure, leaves)
-    object.__setattr__(other, "integrator", "exact")
+    other = with_fields(motor, integrator="exact")
     return None if any(True for _ in other.value_problems()) else other

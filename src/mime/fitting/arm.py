@@ -1,7 +1,7 @@
 """A `Fit` of an arm by its inverse dynamics: rank, base parameters, and bodies that exist."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.experiment import refuse_other_unit
-from mime.fitting.explanation import Check, checks
+from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
     Rows,
@@ -24,6 +24,7 @@ from mime.fitting.inverse_dynamics import (
     solve,
 )
 from mime.fitting.log import Log
+from mime.fitting.missing import with_missing
 from mime.fitting.missing_torques import missing_torques
 from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
@@ -182,7 +183,7 @@ def _result(
         trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
-        checks=_with_missing(
+        checks=with_missing(
             checks(record, residuals, found.noise, sure, with_delay),
             lambda: missing_torques(found, rank),
         ),
@@ -202,21 +203,6 @@ def _result(
         model=simulation,
         how=_how(found, rank, shown),
         notes=changed_starts(model.simulation, looked_for),
-    )
-
-
-def _with_missing(
-    found: Sequence[Check], look: Callable[[], Mapping[str, tuple[str, ...]]]
-) -> tuple[Check, ...]:
-    """Sensors that are not explained, with the torque that would explain most of what is left."""
-    if all(check.is_explained for check in found):
-        return tuple(found)
-    words = look()
-    return tuple(
-        check
-        if check.is_explained
-        else dataclasses.replace(check, seen=words[check.field] + check.seen)
-        for check in found
     )
 
 

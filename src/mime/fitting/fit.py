@@ -1,7 +1,7 @@
 """`mime.fit`: unknown parameters of a graph from logs of it."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, SupportsIndex
 
 import jax
@@ -24,7 +24,7 @@ from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, w
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
-from mime.fitting.missing import MUCH, Named, missing
+from mime.fitting.missing import missing, with_missing
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
@@ -209,7 +209,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
         ),
         rank=rank.count_of([c.kind in KINDS for c in model.coordinates]),
         noise={field: (noise[field], units[field]) for field in model.fields},
-        checks=_with_missing(
+        checks=with_missing(
             _with_signs(model, checks(model.whole, bounded, noise, sure, with_delay)),
             lambda: missing(
                 model,
@@ -412,25 +412,6 @@ def _with_signs(model: Model, found: Sequence[Check]) -> tuple[Check, ...]:
                 against[e.name, sensor.field] = (words,)
     return tuple(
         dataclasses.replace(check, seen=against.get((check.log, check.field), ()) + check.seen)
-        for check in found
-    )
-
-
-def _with_missing(found: Sequence[Check], look: Callable[[], list[Named]]) -> tuple[Check, ...]:
-    """Sensors that are not explained, with the torque that would explain most of what is left."""
-    if all(check.is_explained for check in found):
-        return tuple(found)
-    torques = look()
-    return tuple(
-        check
-        if check.is_explained
-        else dataclasses.replace(
-            check,
-            seen=(
-                *(t.words(check.field) for t in torques if t.by_sensor[check.field] > MUCH),
-                *check.seen,
-            ),
-        )
         for check in found
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 from mime.core.recorder import field_specs
 from mime.fitting.channel import Channel, place
 from mime.fitting.experiment import Experiment, Sensor
+from mime.fitting.explanation import Check
 from mime.fitting.model import Model
 
 MUCH = 0.2
@@ -340,3 +341,20 @@ class _Bench:
 
 def _key(joint: _Joint) -> tuple[str, str]:
     return joint.node, joint.field
+
+
+def with_missing(found: Sequence[Check], look: Callable[[], Sequence[Named]]) -> tuple[Check, ...]:
+    """Sensors that are not explained, with the torques that would take much of what is left."""
+    if all(check.is_explained for check in found):
+        return tuple(found)
+    torques = look()
+
+    def words(field: str) -> tuple[str, ...]:
+        return tuple(t.words(field) for t in torques if t.by_sensor.get(field, 0.0) >= MUCH)
+
+    return tuple(
+        check
+        if check.is_explained
+        else dataclasses.replace(check, seen=words(check.field) + check.seen)
+        for check in found
+    )

@@ -20,22 +20,21 @@ _ALMOST, _NEW = 0.8, 0.05
 size, what must be left of it beside the unknowns."""
 
 
-def missing_torques(found: Found, rank: Rank) -> dict[str, tuple[str, ...]]:
-    """By sensor, in words, what would explain most of what is left: one or two torques, or none."""
+def missing_torques(found: Found, rank: Rank) -> list[Named]:
+    """What would explain most of what is left, for each sensor one or two torques, or none."""
     parts = [(run, part) for run, rows in zip(found.runs, found.rows, strict=True) for part in rows]
     J = np.concatenate([part.Y / found.noise[part.field] for _, part in parts]) @ rank.basis
     Q, _ = np.linalg.qr(J)
     r = np.concatenate([part.left / found.noise[part.field] for _, part in parts])
     left = r - Q @ (Q.T @ r)
     ends = np.cumsum([0, *(len(part.left) for _, part in parts)])
-    words = {}
+    torques: list[Named] = []
     for field in found.noise:
         own = [i for i, (_, part) in enumerate(parts) if part.field == field]
         at = np.concatenate([np.arange(ends[i], ends[i + 1]) for i in own])
         each = [_candidates(*parts[i]) for i in own]
-        named = _named(field, left, Q, at, each, found.noise[field])
-        words[field] = tuple(one.words(field) for one in named)
-    return words
+        torques += _named(field, left, Q, at, each, found.noise[field])
+    return torques
 
 
 def _candidates(run: Run, part: Rows) -> list[Candidate]:

@@ -117,7 +117,7 @@ def test_every_file_that_loads_has_mujocos_dynamics(package, tmp_path, monkeypat
     compared = floating = 0
     for file in files:
         tree, model = loaded(file)
-        if tree is None:
+        if tree is None or not model.nv:
             continue
         data, M = forward(model, 7)
         names = [model.joint(j).name or f"joint_{j}" for j in range(model.njnt)]

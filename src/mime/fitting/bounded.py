@@ -107,23 +107,49 @@ class Region:
         for _ in range(_STEPS):
             A, r = self._factors(W, aim, u, lam)
             slope = A.T @ r
-            held = ((u <= self.low) & (slope > 0)) | ((u >= self.high) & (slope < 0))
-            step = _least_squares(A, r, ~held)
-            # A step of the scalars to a bound may take others with it: so much is gained at least.
-            gain = -float(slope @ (np.clip(u + step, self.low, self.high) - u))
-            if gain < _SETTLED * lam:
+            step = self._step(A, r, u, slope, _SETTLED * lam)
+            if -float(slope @ step) < _SETTLED * lam:
                 break
-            value, part = self._value(W, aim, u, lam), 1.0
-            for _ in range(_HALVINGS):
+            value = self._value(W, aim, u, lam)
+            # Up to a bound there is a gain; beyond it what is clipped may take others with it.
+            for part in (*0.5 ** np.arange(_HALVINGS), self._inside(u, step)):
                 ahead = np.clip(u + part * step, self.low, self.high)
-                there = self._value(W, aim, ahead, lam)
-                if there <= value + _ARMIJO * float(slope @ (ahead - u)):
+                there, gain = self._value(W, aim, ahead, lam), -float(slope @ (ahead - u))
+                if gain > 0 and there <= value - _ARMIJO * gain:
                     break
-                part *= 0.5
             else:
                 break  # rounding: no step gains anything
             u = ahead
         return u
+
+    def _step(
+        self, A: np.ndarray, r: np.ndarray, u: np.ndarray, slope: np.ndarray, least: float
+    ) -> np.ndarray:
+        """A step that leaves no bound outwards: what would is held, and the rest steps anew.
+
+        Where the rest has arrived, the value that gains most leaves its bound alone.
+        """
+        at_low, at_high = u <= self.low, u >= self.high
+        inwards = (at_low & (slope < 0)) | (at_high & (slope > 0))
+        free = ~(at_low | at_high) | inwards
+        while True:
+            step = _least_squares(A, r, free)
+            outwards = free & ((at_low & (step < 0)) | (at_high & (step > 0)))
+            if not outwards.any():
+                break
+            free &= ~outwards
+        if -float(slope @ step) < least and inwards.any():
+            gains = np.where(inwards, np.abs(slope) / np.linalg.norm(A, axis=0), 0.0)
+            free = ~(at_low | at_high)
+            free[np.argmax(gains)] = True
+            step = _least_squares(A, r, free)
+        return step
+
+    def _inside(self, u: np.ndarray, step: np.ndarray) -> float:
+        """The part of a step that ends on the first bound."""
+        room = np.where(step < 0, self.low - u, self.high - u)
+        moving = step != 0
+        return float(np.min(room[moving] / step[moving], initial=1.0))
 
     def _value(self, W: np.ndarray, aim: np.ndarray, u: np.ndarray, lam: float) -> float:
         off, away = W @ (u - aim), (u - self.start) / self.width

@@ -338,7 +338,7 @@ def test_slopes_of_inverse_dynamics_agree_with_central_differences():
     arm = RobotArmNode(
         "arm", DT, tree, "link_3", friction=LoadFriction(0.1, 0.3, 0.1, 0.05, 0.1, 0.1)
     )
-    q, qd, qdd = np.random.default_rng(6).uniform(-1, 1, (3, 3))
+    q, qd, qdd = jnp.asarray(np.random.default_rng(6).uniform(-1, 1, (3, 3)))
     names = ("motor_load", "external_load", "coulomb_torque_n_m", "stribeck_motor_load")
 
     def torques(x, q):
@@ -392,7 +392,7 @@ def test_a_joint_on_an_inserted_body_has_the_friction_of_a_rigid_one(tmp_path):
 
             return jax.lax.scan(step, state, length=1000)[0]
 
-        state = run(arm.state_holding([0.3]))
+        state = run(arm.state_holding(np.array([0.3])))
         ends.append(np.concatenate([state[k] for k in ("joint_angles", "joint_velocities")]))
     assert ends[0][1] > 0.1
     # the spring gives by tau / k = 2e-4 rad

@@ -114,7 +114,7 @@ class RobotArmParameters(Node):
         gravity_world: Any = None,
         joint_limit_override: Any = None,
         *,
-        friction: Coulomb | Stribeck | LoadFriction | None = None,
+        friction: Any = None,
         rotor_inertia_kg_m2: Any = None,
         gear_ratio: Any = None,
         transmission: Any = None,

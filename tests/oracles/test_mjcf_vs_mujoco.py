@@ -31,12 +31,15 @@ HAS_WHEELS = (
 
 
 def loaded(file):
-    """The tree, and MuJoCo's model without constraints; None when MIME refuses the file."""
+    """The tree, and MuJoCo's model without constraints; None when one of them refuses the file."""
     try:
         tree = kin.parse_mjcf(file)
     except kin.MjcfError as error:
         return None, error
-    model = mujoco.MjModel.from_xml_path(str(file))
+    try:
+        model = mujoco.MjModel.from_xml_path(str(file))
+    except ValueError as error:  # a mesh that is not there, which MIME draws as a box
+        return None, error
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     model.opt.density = model.opt.viscosity = 0.0  # reported: MIME has no fluids
     if len(tree.actuators) < model.nu:

@@ -42,6 +42,7 @@ def loaded(file):
         return None, error
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
     model.opt.density = model.opt.viscosity = 0.0  # reported: MIME has no fluids
+    model.tendon_stiffness[:] = model.tendon_damping[:] = 0.0  # reported: nor tendons
     if len(tree.actuators) < model.nu:
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
     return tree, model

@@ -78,7 +78,7 @@ test-quick: .venv/.tests browser  ## an answer in about two minutes: all tests b
 fuzz: .venv/.tests  ## the generators of bad inputs in full: 10,000 of each, 1,000 of xacro (MIME_FUZZ=1000 make fuzz)
 	MIME_FUZZ=$${MIME_FUZZ:-10000} $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/fuzz tests/running/test_calls.py
 
-soak: .venv/.soak browser  ## all tests at full size: every robot, case and seed; some 30 minutes on two quiet cores
+soak: .venv/.soak browser  ## all tests at full size: every robot, case and seed; some 45 minutes on two quiet cores
 	MIME_SOAK=1 $(BIN)/python -m pytest -q tests/soak
 	MIME_SOAK=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q --ignore=tests/soak
 

@@ -7,7 +7,8 @@ from scipy.optimize import least_squares, lsq_linear
 from mime.fitting.bounded import Cone, Region
 from sizes import sized
 
-SEEDS = range(sized(60, small=6))
+SEEDS = sorted({*range(sized(60, small=4)), 30, 48})
+"""In 30 and 48 a Newton step pushes values out of a bound that their slope leaves inwards."""
 LEAST = 1e-6
 """The last weight of the barrier: a matrix of d rows costs d times as much at most."""
 

@@ -1,7 +1,7 @@
 """`mime show NAME`: what a node or an assembly takes and gives; a robot, a motor, a scenario."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -110,6 +110,17 @@ def shown_names() -> dict[str, list[str]]:
     }
 
 
+def _print_figures(console: Any, name: str, sheet: Any) -> None:
+    """What the data sheet of a motor or a servo says."""
+    from mime.reporting.node_sheet import SheetTable
+    from mime.reporting.numbers import number
+
+    console.print(_heading(name, sheet.source), soft_wrap=True)
+    rows = [(figure, number(value), unit) for figure, (value, unit) in sheet.figures().items()]
+    console.print()
+    console.print(_drawn(SheetTable("as its maker prints it", ("name", "value", "unit"), rows)))
+
+
 def _show_motor(name: str) -> bool:
     """True when the name is that of a motor of the catalogue, which is shown."""
     from mime.nodes.actuation.motor.catalogue import CATALOGUE
@@ -118,16 +129,12 @@ def _show_motor(name: str) -> bool:
         return False
     from mime.nodes.actuation.motor.node import MotorNode
     from mime.reporting.node_sheet import SheetTable
-    from mime.reporting.numbers import number
     from mime.reporting.summary import wide_console
     from mime.reporting.tables import PARAMETERS, parameter_rows
 
     sheet = CATALOGUE[name]
     console = wide_console()
-    console.print(_heading(name, sheet.source), soft_wrap=True)
-    rows = [(figure, number(value), unit) for figure, (value, unit) in sheet.figures().items()]
-    console.print()
-    console.print(_drawn(SheetTable("as its maker prints it", ("name", "value", "unit"), rows)))
+    _print_figures(console, name, sheet)
     for words in sheet.contradictions():
         console.print(f"  {words}", soft_wrap=True)
     node = MotorNode.from_datasheet("motor", 1e-4, sheet, on_contradiction="ignore")
@@ -153,10 +160,7 @@ def _show_servo(name: str) -> bool:
 
     sheet = SERVOS[name]
     console = wide_console()
-    console.print(_heading(name, sheet.source), soft_wrap=True)
-    rows = [(figure, number(value), unit) for figure, (value, unit) in sheet.figures().items()]
-    console.print()
-    console.print(_drawn(SheetTable("as its maker prints it", ("name", "value", "unit"), rows)))
+    _print_figures(console, name, sheet)
     console.print(f"  duty_per_kp: {sheet.gain_source}", soft_wrap=True)
     console.print(f"  not published: {sheet.not_published}", soft_wrap=True)
     node = ServoNode.from_datasheet("servo", 1e-3, sheet)

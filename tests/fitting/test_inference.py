@@ -4,6 +4,8 @@ One small model for all of it: a motor's resistance and inductance from its curr
 `make soak` takes as many logs as coverage asks for.
 """
 
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from fitting.motors import COLUMNS, PERIOD, TRUE, bench, motor_matrices, sampled
 from mime.fitting import profile
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import experiment
+from mime.fitting.explanation import _late_rows
 from mime.fitting.loss import Loss, _moments
 from mime.fitting.model import Model, in_double
 from mime.fitting.solve import polish, prior_of
@@ -153,10 +156,10 @@ def test_an_interval_holds_a_second_minimum_that_the_log_allows():
     def t_over_q(distance):  # 0 where ln(kt / sqrt(R b)) is 1, and where it is -1
         return 1.6 * abs(np.cosh(1.0) - np.cosh(1.0 - distance))
 
-    end = profile._crossing(t_over_q, 0.15, 40.0)
+    ends = [profile._crossing(t_over_q, first, 40.0) for first in (0.05, 0.15)]
     expected = brentq(lambda distance: t_over_q(distance) - 1.0, 1.5, 4.0, xtol=1e-12)
     # The search stops where t is within 5e-3 of q, and the slope of t over q there is 3.1.
-    assert end == pytest.approx(expected, abs=5e-3 / 3.1)
+    np.testing.assert_allclose(ends, expected, rtol=0, atol=5e-3 / 3.1)
 
 
 def test_a_search_that_begins_where_a_simulation_diverges_ends_there(simulation):
@@ -197,9 +200,14 @@ def test_a_late_sensor_that_may_not_be_late_is_seen(simulation):
     fit = fitted(simulation, made)
     assert not fit.is_explained
     assert "rows late; let `delay` be unknown" in str(fit)
-    # A current that is read 0.05 rows too soon is no delay to look for.
-    made["current"] += current(late=-0.05 * PERIOD) - current(late=1.5 * PERIOD)
-    assert "let `delay`" not in str(fitted(simulation, made))
+
+
+def test_a_delay_is_named_from_a_tenth_of_a_row_on():
+    rows = np.arange(200.0)
+    for late, named in ((0.3, 0.3), (-0.3, -0.3), (0.05, 0.0)):
+        sensor = SimpleNamespace(measured=np.sin(0.1 * (rows - late)), positions=rows)
+        # Slopes are differences over two rows: off by (0.1)²/6.
+        assert _late_rows(sensor, np.sin(0.1 * rows)) == pytest.approx(named, rel=5e-3)
 
 
 def test_so_many_logs_would_make_it_known(simulation):

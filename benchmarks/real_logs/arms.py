@@ -5,7 +5,8 @@
 with T the transmission (q_motor = T q), the identity where every motor has a joint of its own.
 Least squares take angles that are filtered (zero phase), differentiated and decimated, MIME takes
 means of rows. Both are judged on another part of the log, or on another log: torques of the motion
-with filtered angles, beside filtered torques.
+with filtered angles, beside filtered torques. Friction by load has the measured torque on the right
+in least squares, of the judged log too; MIME's is of the torque that it predicts.
 
 FOLDER has a folder for each machine, and those that are not there are left out:
 
@@ -154,13 +155,18 @@ def percent(left_and_torque: np.ndarray) -> float:
     return error_percent(*left_and_torque)
 
 
-def fitted(log: ArmLog, row_hz: float, coupled: bool = True) -> mime.Fit:
-    """MIME's: every body, friction, offset and, at motors that joints share, every rotor."""
+def fitted(log: ArmLog, row_hz: float, by_load: bool = False, coupled: bool = True) -> mime.Fit:
+    """MIME's: every body, friction, offset and, at motors that joints share, every rotor.
+
+    By load, a motor whose torque is nearly all friction would explain it by friction of itself:
+    shares are known beforehand to be 0.05 ± 0.1.
+    """
     tree = mime.parse_robot(log.urdf)
     n, T = tree.num_joints, log.transmission if coupled else np.diag(np.diag(log.transmission))
     has_motors = bool(np.any(np.eye(n) != T))
     if has_motors:
         tree = tree.with_drives(np.full(n, 1e-4), T)
+    dry = 0.2 * np.linalg.solve(T.T, log.torque.T).std(axis=1)
     graph = mime.GraphManager()
     graph.add_node(
         mime.RobotArmNode(
@@ -168,8 +174,8 @@ def fitted(log: ArmLog, row_hz: float, coupled: bool = True) -> mime.Fit:
             1e-3,
             tree,
             tree.link_names[-1],
-            joint_friction_n_m_s=0.2 * log.torque.std(axis=0),
-            friction=mime.Coulomb(0.2 * log.torque.std(axis=0)),
+            joint_friction_n_m_s=dry,
+            friction=mime.LoadFriction(dry, 0.05) if by_load else mime.Coulomb(dry),
             gravity_world=(0.0, 0.0, -9.81),
         )
     )
@@ -180,13 +186,17 @@ def fitted(log: ArmLog, row_hz: float, coupled: bool = True) -> mime.Fit:
         for j in range(n)
     }
     unknowns = [f"arm.link[{name}]" for name in tree.link_names]
-    unknowns += ["arm.joint_friction_n_m_s", "arm.friction.torque_n_m"]
     unknowns += ["arm.tree.rotor_inertia"] if has_motors else []
+    unknowns += ["arm.joint_friction_n_m_s"]
+    unknowns += [f"arm.friction.{'coulomb_' if by_load else ''}torque_n_m"]
+    looked_for = dict.fromkeys(unknowns, mime.Unknown())
+    if by_load:
+        looked_for["arm.friction.motor_load"] = mime.Unknown(std=0.1)
     return mime.fit(
         graph.compile(),
         mime.Log(_means(log, row_hz), name="log"),
         angles | torques,
-        unknowns,
+        looked_for,
         by="inverse_dynamics",
         progress=False,
     )
@@ -244,13 +254,16 @@ class Case:
     fitted_hz: float
     cut_hz: float
     """Where angles are filtered: below what the encoders resolve in accelerations."""
+    by_load: bool = False
 
 
 def cases(folder: Path) -> Iterator[Case]:
     """Those whose logs are there."""
     if (at := folder / "tx40").exists():
         log = tx40(at)
-        yield Case("TX40, coupled wrist", (log.part(0, 0.5), log.part(0.5, 1)), 200.0, 40.0)
+        halves = log.part(0, 0.5), log.part(0.5, 1)
+        yield Case("TX40, coupled wrist", halves, 200.0, 40.0)
+        yield Case("TX40, and friction by load", halves, 200.0, 40.0, by_load=True)
     if (at := folder / "panda").exists():
         log = panda(at)
         yield Case("Panda", (log.part(0, 0.5), log.part(0.5, 1)), 100.0, 12.0)
@@ -283,10 +296,10 @@ def main(folder: Path) -> None:
         fits = []
         for log in case.logs:
             since = time.perf_counter()
-            fits.append((fitted(log, case.fitted_hz), time.perf_counter() - since))
+            fits.append((fitted(log, case.fitted_hz, case.by_load), time.perf_counter() - since))
         for (found, seconds), own, other in zip(fits, case.logs, case.logs[::-1], strict=True):
             left = left_by(found, own, other, case.cut_hz)
-            peer = least_squares(own, other, True, False, case.cut_hz, ROWS_HZ)
+            peer = least_squares(own, other, True, case.by_load, case.cut_hz, ROWS_HZ)
             of = [f"{percent(x):.2f} %" for x in (left, peer)]
             rms = [f"{np.sqrt(np.mean(x[0] ** 2)):.3f} N·m" for x in (left, peer)]
             print("|", " | ".join([case.name, f"{seconds:.0f} s", *of, *rms]), "|", flush=True)

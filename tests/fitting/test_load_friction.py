@@ -8,6 +8,7 @@ import mime
 from fitting.arms import Rig, columns, graph_of
 from fitting.motors import NAMES, PERIOD, TRUE
 from fitting.test_missing import LOADED, log_with
+from mime.fitting.bounded import Region
 from mime.models import model_path
 
 URDF = str(model_path("planar_arm_3link"))
@@ -29,7 +30,17 @@ class Rubbing(Rig):
         return log
 
 
-def test_inverse_dynamics_learns_friction_by_the_motors_torque():
+@pytest.mark.parametrize("reach", [1.0, 4.0])
+def test_inverse_dynamics_learns_friction_by_the_motors_torque(reach, monkeypatch):
+    """Whether a round's step is right or four times too long, of which a part must be taken."""
+    least = Region.least
+
+    def beyond(region, W, aim, at=None):
+        before = region.start if at is None else at
+        step = reach * (least(region, W, aim, at) - before)
+        return np.clip(before + step, region.low, region.high)
+
+    monkeypatch.setattr(Region, "least", beyond)
     arm = Rubbing(pin.buildModelFromUrdf(URDF), 0.3, angle_noise=1e-5)
     tree = mime.parse_urdf(URDF)
     simulation = graph_of(

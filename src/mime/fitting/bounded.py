@@ -103,6 +103,10 @@ class Region:
         """Which values lie on a bound."""
         return (u <= self.low) | (u >= self.high)
 
+    def known(self, u: np.ndarray) -> float:
+        """What is known before any log, in |r|²."""
+        return 2.0 * self._value(np.zeros((0, len(u))), u, u, _LEAST)
+
     def _descended(self, W: np.ndarray, aim: np.ndarray, u: np.ndarray, lam: float) -> np.ndarray:
         for _ in range(_STEPS):
             A, r = self._factors(W, aim, u, lam)

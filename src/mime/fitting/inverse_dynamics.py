@@ -14,12 +14,11 @@ banded, and is eliminated:
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mime.fitting.bounded import Region
@@ -27,6 +26,9 @@ from mime.fitting.motion import DEGREE
 from mime.fitting.parameters import Told, assembled
 from mime.fitting.rank import upper_triangle
 from mime.fitting.torques import Run, joint_of
+from mime.fitting.unknown import Which
+from mime.native.folding import jit_folding
+from mime.native.members import OverMembers
 from mime.nodes.actuation.robot_arm.inverse import commanded_torques
 from mime.running.simulation import Simulation
 
@@ -37,12 +39,11 @@ _SETTLED, _QUIET = 1e-2, 1e-3
 _ZERO = 1e-9
 """Singular values of Y below this part of the largest are rounding: the null space is exact."""
 _PROBES = 8
-_PIECE = 256
-"""Rows that are evaluated at once."""
+_HALVINGS = 8
+"""Of a step that friction by load has led astray: all else that torques depend on is linear, or
+nearly, and takes whole steps."""
 _WINDOW_S, _FEWEST = 0.5, 6
 """Length of the windows that intervals are made of, and the fewest of all logs."""
-_KEPT = 8
-"""Compiled programs that are kept for the next fit of the same model."""
 _NEAR = DEGREE + 1
 
 
@@ -60,60 +61,48 @@ class TorqueModel:
         """Where a sensor's delay, offset and gain are among the coordinates."""
         return {(c.kind, c.key[0]): j for j, c in enumerate(self.shown.coordinates)}
 
-    def torques(self, u: Any, motion: Any) -> Any:
-        """tau (rows, n) of q, q̇, q̈ (rows, 3, n)."""
-
-        def of_row(u: Any, row: Any) -> Any:
-            values = [c.value(u[j]) for j, c in enumerate(self.shown.coordinates)]
-            parameters = assembled(self.simulation, self.shown.coordinates, values)
-            node: Any = self.simulation.with_parameters(parameters).nodes[self.arm]
-            return commanded_torques(node, row[0], row[1], row[2])
-
-        return jax.vmap(of_row, in_axes=(None, 0))(u, motion)
-
     @cached_property
-    def program(self) -> Callable[..., Any]:
-        """Torques (rows, n), and their slopes (unknowns, rows, n) and (3 n, rows, n); compiled.
-
-        One direction after the other, forwards: half of the program that goes backwards.
-        """
-        leaves, structure = jax.tree.flatten(self.simulation)
-        numbers = tuple((type(x), np.asarray(x).tobytes()) for x in leaves)
-        unknowns = tuple((c.kind, c.scale, c.key) for c in self.shown.coordinates)
-        key = structure, numbers, self.arm, unknowns
-        if key not in _programs:
-            _programs[key] = jax.jit(self._slopes)
-            while len(_programs) > _KEPT:
-                _programs.pop(next(iter(_programs)))
-        return _programs[key]
-
-    def _slopes(self, u: Any, motion: Any) -> Any:
-        count, shape = len(u), motion.shape[1:]
-
-        def along(direction: Any) -> Any:
-            dq = jnp.broadcast_to(direction[count:].reshape(shape), motion.shape)
-            return jax.jvp(self.torques, (u, motion), (direction[:count], dq))[1]
-
-        slopes = jax.lax.map(along, jnp.eye(count + shape[0] * shape[1]))
-        return self.torques(u, motion), slopes[:count], slopes[count:]
+    def _program(self) -> OverMembers:
+        return OverMembers(_torques_and_slopes, self.simulation)
 
     def rows(self, u: np.ndarray, motion: np.ndarray) -> tuple[np.ndarray, ...]:
-        """tau (rows, n), and its slopes (unknowns, rows, n) and (3 n, rows, n).
+        """tau (rows, n) of q, q̇, q̈ (rows, 3, n); its slopes (unknowns, rows, n), (3 n, rows, n).
 
-        In pieces of one length, so that one program is for all logs.
+        A program is shared by all models of one structure, whatever the numbers of their unknowns.
         """
-        count = len(motion)
-        padded = np.concatenate([motion, np.repeat(motion[-1:], -count % _PIECE, axis=0)])
-        pieces = [self.program(u, padded[at : at + _PIECE]) for at in range(0, count, _PIECE)]
-        tau = np.concatenate([np.asarray(piece[0]) for piece in pieces])[:count]
-        Y, G = (
-            np.concatenate([np.asarray(piece[i]) for piece in pieces], axis=1)[:, :count]
-            for i in (1, 2)
+        shown = self.shown.coordinates
+        values = np.array([c.value(x) for c, x in zip(shown, u, strict=True)])
+        tau, (Y, G) = self._program(
+            motion,
+            values,
+            members=len(motion),
+            arm=self.arm,
+            unknowns=tuple(Which(c.kind, c.key) for c in shown),
         )
-        return tau, Y, G
+        Y = Y * np.array([c.scale for c in shown])
+        G = G.reshape(*tau.shape, -1)
+        return tau, np.moveaxis(Y, 2, 0), np.moveaxis(G, 2, 0)
 
 
-_programs: dict[Hashable, Callable[..., Any]] = {}
+def _torques(
+    simulation: Simulation, values: Any, row: Any, arm: str, unknowns: Sequence[Which]
+) -> Any:
+    """tau (n,) of q, q̇, q̈ (3, n)."""
+    parameters = assembled(simulation, unknowns, values)
+    node: Any = simulation.with_parameters(parameters).nodes[arm]
+    return commanded_torques(node, row[0], row[1], row[2])
+
+
+@partial(jit_folding, static_argnames=("arm", "unknowns"))
+def _torques_and_slopes(
+    simulation: Simulation, row: Any, values: Any, *, arm: str, unknowns: Sequence[Which]
+) -> Any:
+    """tau, and its slopes by the values of all unknowns and by the motion."""
+
+    def torques(values: Any, row: Any) -> Any:
+        return _torques(simulation, values, row, arm, unknowns)
+
+    return torques(values, row), jax.jacrev(torques, (0, 1))(values, row)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -299,6 +288,10 @@ def solve(
     noise = _first_noise(rows, runs) | dict(given)
     prior = np.where(np.isfinite(stds), 1.0 / stds, 0.0)
     W, aim, count = np.zeros((0, len(u))), u, 0
+
+    def known(u: np.ndarray) -> float:
+        return float(np.sum((prior * (u - start)) ** 2)) + region.known(u)
+
     for count in range(1, _ROUNDS + 1):
         V = _row_space(rows, noise, prior)
         parts = [Normal(r, f, noise, len(u)) for r, f in zip(runs, rows, strict=True)]
@@ -307,16 +300,16 @@ def solve(
         R, inverse = _root(V.T @ F @ V)
         W, back = R @ V.T, V @ inverse @ inverse.T @ V.T
         aim = u - back @ slope
-        before, u = u, region.least(W, aim, None if count == 1 else u)
-        step = u - before
-        runs = [
-            run.with_coefficients(
-                run.motion.coefficients
-                + part.motion_step(step).reshape(run.motion.coefficients.shape)
-            )
-            for run, part in zip(runs, parts, strict=True)
-        ]
-        rows = [linearised(model, run, u) for run in runs]
+        step = region.least(W, aim, None if count == 1 else u) - u
+        moves = [part.motion_step(step) for part in parts]
+        cost = _cost(runs, rows, noise) + known(u)
+        for share in 0.5 ** np.arange(_HALVINGS):
+            ahead = u + share * step
+            moved = [run.moved(share * move) for run, move in zip(runs, moves, strict=True)]
+            there = [linearised(model, run, ahead) for run in moved]
+            if _cost(moved, there, noise) + known(ahead) <= cost:
+                break
+        step, u, runs, rows = share * step, ahead, moved, there
         last, noise = noise, _noise(rows, parts, noise, back) | dict(given)
         tell(count)
         quiet = all(abs(noise[f] / last[f] - 1) < _QUIET for f in noise)
@@ -324,8 +317,8 @@ def solve(
             break
     free = region.without_cones.least(W, aim)
     costs = [float(np.sum((W @ (there - aim)) ** 2)) for there in (u, free)]
-    known = [cone.information(len(u)) for cone in region.cones if cone.precision > 0]
-    held = np.concatenate([np.diag(prior), *known])
+    of_bodies = [cone.information(len(u)) for cone in region.cones if cone.precision > 0]
+    held = np.concatenate([np.diag(prior), *of_bodies])
     pieces = _windows(runs)
     parts = [Normal(r, f, noise, len(u)) for r, f in zip(runs, rows, strict=True)]
     each = [
@@ -357,6 +350,16 @@ def _windows(runs: Sequence[Run]) -> list[np.ndarray]:
         np.linspace(run.time_s[0], run.time_s[-1], count + 1)[1:]
         for run, count in zip(runs, pieces, strict=True)
     ]
+
+
+def _cost(runs: Sequence[Run], rows: Sequence[Sequence[Rows]], noise: Mapping[str, float]) -> float:
+    """Squares of all residuals: of torques, and of the angles that the motion passes by."""
+    of_torques = sum(
+        float(part.left @ part.left) / noise[part.field] ** 2 for run in rows for part in run
+    )
+    off = (run.motion.at(run.time_s)[:, 0] - run.angles for run in runs)
+    of_angles = (np.sum((a / r.motion.noise) ** 2) for a, r in zip(off, runs, strict=True))
+    return of_torques + float(sum(of_angles))
 
 
 def _pieces(first: np.ndarray) -> list[tuple[int, slice]]:
@@ -425,8 +428,7 @@ def settled_motion(
         rows = linearised(model, run, u)
         for _ in range(3):
             part = Normal(run, rows, noise, len(u))
-            c = run.motion.coefficients
-            run = run.with_coefficients(c + part.motion_step(np.zeros(len(u))).reshape(c.shape))
+            run = run.moved(part.motion_step(np.zeros(len(u))))
             rows = linearised(model, run, u)
         found.append(rows)
     return found

@@ -22,7 +22,7 @@ from mime.core.address import find
 from mime.core.problem import InputError, ParameterError
 from mime.fitting import bodies
 from mime.fitting.bodies import Body
-from mime.fitting.unknown import Coordinate, Unknown
+from mime.fitting.unknown import Coordinate, Unknown, Which
 from mime.running.simulation import Simulation
 
 _OF_BODY = ("mass_kg", "com_m", "inertia_kg_m2")
@@ -178,7 +178,7 @@ def changed_starts(simulation: Simulation, coordinates: Sequence[Coordinate]) ->
 
 
 def assembled(
-    simulation: Simulation, coordinates: Sequence[Coordinate], values: Any
+    simulation: Simulation, coordinates: Sequence[Coordinate | Which], values: Any
 ) -> dict[str, Any]:
     """`{address: value}` of all parameters among the coordinates; values may be traced."""
     found: dict[str, Any] = {}

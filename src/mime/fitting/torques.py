@@ -35,8 +35,10 @@ class Run:
     angles: np.ndarray
     """(rows, joints), as measured."""
 
-    def with_coefficients(self, coefficients: np.ndarray) -> "Run":
-        """The same with another motion."""
+    def moved(self, step: np.ndarray) -> "Run":
+        """The same with another motion: its coefficients and `step`, which may be flat."""
+        coefficients = self.motion.coefficients
+        coefficients = coefficients + step.reshape(coefficients.shape)
         motion = dataclasses.replace(self.motion, coefficients=coefficients)
         return dataclasses.replace(self, motion=motion)
 

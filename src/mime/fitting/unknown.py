@@ -1,7 +1,7 @@
 """What a fit looks for: a number, where it starts, and between which bounds it is."""
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,13 @@ class Unknown:
             if self.start is not None and not low <= self.start <= high:
                 raise wrong("start", f"between {low:g} and {high:g}", self.start)
             object.__setattr__(self, "between", (low, high))
+
+
+class Which(NamedTuple):
+    """What a coordinate is of, without its numbers; see `Coordinate`."""
+
+    kind: str
+    key: tuple[Any, ...]
 
 
 @dataclasses.dataclass(frozen=True)

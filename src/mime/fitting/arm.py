@@ -135,12 +135,12 @@ def _result(
     held: Sequence[Run],
     looked_for: tuple[Coordinate, ...],
 ) -> Fit:
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     arm: Any = model.simulation.nodes[model.arm]
     shown = dataclasses.replace(model.shown, z=found.u)
     count = _values(found)
-    quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
+    quantile = float(stdtrit(max(count - len(found.R), 1), 0.975))
     at_bound = region.at_bound(found.u)
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
@@ -236,7 +236,7 @@ def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.nda
 
 
 def _how(found: Found, rank: Rank, shown: Told) -> str:
-    from scipy.stats import chi2
+    from scipy.special import chdtri
 
     run = found.runs[0]
     angles = max(float(run.motion.noise.max()) for run in found.runs)
@@ -247,7 +247,7 @@ def _how(found: Found, rank: Rank, shown: Told) -> str:
         f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
         f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
     )
-    if found.price > max(chi2.ppf(0.999, max(rank.count, 1)), _MATTERS * _values(found)):
+    if found.price > max(chdtri(max(rank.count, 1), 1e-3), _MATTERS * _values(found)):
         words += (
             f"\nbodies that exist fit worse than sums of moments alone would (chi² "
             f"{found.price:.0f} more): something moves that the model does not have, or friction "

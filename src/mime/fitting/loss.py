@@ -104,9 +104,9 @@ class Loss:
 
 def outliers(u: np.ndarray) -> np.ndarray:
     """Which residuals lie where noise has one in a hundred such sensors."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    return np.abs(u) > norm.isf(0.5 * _SURE / max(len(u), 1))
+    return np.abs(u) > -ndtri(0.5 * _SURE / max(len(u), 1))
 
 
 def _rho(name: str, s: Any) -> Any:

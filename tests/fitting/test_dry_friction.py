@@ -112,9 +112,7 @@ def test_a_fit_steps_exactly_and_says_so(clean):
     ],
     ids=str,
 )
-def test_motors_are_stepped_exactly_where_dry_friction_is_all_that_is_not_linear(
-    options, changed
-):
+def test_motors_are_stepped_exactly_where_dry_friction_is_all_that_is_not_linear(options, changed):
     simulation = bench(**options)
     other, names = with_exact_motors(simulation)
     assert names == changed

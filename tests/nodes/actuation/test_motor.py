@@ -281,7 +281,9 @@ def test_an_effect_is_refused_by_itself(effect, message):
 
 def test_all_that_is_wrong_is_told_at_once_each_at_its_place():
     with pytest.raises(ParameterError) as caught:
-        motor(l_henry=0.0, integrator="exact", friction=LoadFriction(0.1, 0.2), gear=EFFECTS["gear"])
+        motor(
+            l_henry=0.0, integrator="exact", friction=LoadFriction(0.1, 0.2), gear=EFFECTS["gear"]
+        )
     places = {problem.place for problem in caught.value.problems}
     assert places == {("l_henry",), ("friction",), ("gear", "efficiency")}
 

@@ -14,13 +14,7 @@ from mime.control.linear_flow import Matrix2, response_integral
 from mime.verification.benchmarks.motor_events import SMALL, with_events
 
 TAU_C = 8e-4
-NAMES = (
-    "r_ohm",
-    "l_henry",
-    "kt_n_m_per_a",
-    "inertia_kg_m2",
-    "damping_n_m_s",
-)
+NAMES = ("r_ohm", "l_henry", "kt_n_m_per_a", "inertia_kg_m2", "damping_n_m_s")
 FRICTIONS = pytest.mark.parametrize(
     "friction",
     [partial(Coulomb, TAU_C), partial(Stribeck, TAU_C, 1.5e-3, 25.0)],  # in today's precision

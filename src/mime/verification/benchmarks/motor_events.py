@@ -1,6 +1,7 @@
 """MIME-VER-202: dry friction within exact steps, held to SciPy's events."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import scipy
@@ -35,8 +36,8 @@ def with_events(
 ) -> tuple[np.ndarray, int]:
     """Angle, speed and current (or the PI's integral) by SciPy, and how often the motion changed.
 
-    `solve_ivp` integrates sliding and sticking apart, and its events find the ends of both. Friction
-    is a number, or a function of the speed.
+    `solve_ivp` integrates sliding and sticking apart, and its events find the ends of both.
+    Friction is a number, or a function of the speed.
     """
     J, kt, R, L, b, Kp, Ki = values.values()
 
@@ -174,9 +175,9 @@ def friction_events(
     def tau_f(w: float) -> float:
         return tau_c + (tau_s - tau_c) * float(np.exp(-((w / w_s) ** 2)))
 
-    volts, x, changes = (4.0, 0.0, -2.0), np.zeros(3), 0
+    volts, reached, changes = (4.0, 0.0, -2.0), np.zeros(3), 0
     for V in volts:
-        x, more = with_events(parameters, tau_f, "voltage", V, 0.0, x, 0.04)
+        reached, more = with_events(parameters, tau_f, "voltage", V, 0.0, reached, 0.04)
         changes += more
     errors = []
     for dt in stribeck_timesteps_s:
@@ -188,11 +189,11 @@ def friction_events(
             integrator=integrator,
             command_mode="voltage",
         )
-        end: dict = {}
+        state: dict[str, Any] = {}
         for V in volts:
-            start = {name: end[name] for name in ("angle", "angular_velocity", "current") if end}
-            end = final_state(motor, {"commanded_voltage": V}, round(0.04 / dt), start=start)
-        errors.append(abs(float(end["angle"]) - x[0]))
+            inputs = {"commanded_voltage": V}
+            state = final_state(motor, inputs, round(0.04 / dt), start=state)
+        errors.append(abs(float(state["angle"]) - reached[0]))
     yield Measurement(
         "changes of the motion, Stribeck friction",
         changes,

@@ -79,7 +79,10 @@ def advice(
     if not open_ or extended is None:
         return None
     readings, slopes = extended.programs.linearised(z, extended.data)
-    spreads = {s.field: np.std(s.measured) for e in model.whole.experiments for s in e.sensors}
+    spreads = dict.fromkeys(model.fields, 0.0)
+    for e in model.whole.experiments:
+        for s in e.sensors:
+            spreads[s.field] = max(spreads[s.field], float(np.std(s.measured)))
     part = float(np.median([noise[field] / spreads[field] for field in model.fields]))
     is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: Advice | None = None

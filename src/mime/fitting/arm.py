@@ -13,7 +13,7 @@ from mime.fitting.bounded import Region, region_of
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
-from mime.fitting.experiment import refuse_other_unit
+from mime.fitting.experiment import refuse_other_unit, still_sensors
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -56,17 +56,20 @@ def fit_torques(
     runs = [read_run(double, log, columns) for log in logs if not log.held_out]
     held = [read_run(double, log, columns) for log in logs if log.held_out]
     arm = arm_of(double, logs[0].columns or columns).name
-    looked_for = coordinates(double, unknowns, [run.experiment for run in runs])
+    fitted, tested = ([run.experiment for run in of] for of in (runs, held))
+    still = still_sensors(fitted, tested)
+    looked_for = coordinates(double, unknowns, fitted)
     _refuse_others(arm, looked_for)
     shown = _linear(looked_for, told(double, looked_for, _starts(looked_for)))
     model = TorqueModel(double, arm, shown)
-    record = Model(double, tuple(run.experiment for run in runs), looked_for, 1)
+    record = Model(double, tuple(fitted), looked_for, 1)
     _refuse_other_units(model, runs)
     with progress_bar(_ROUNDS, 0, progress) as tell:
         stds = _stds(looked_for)
         region = region_of(double, shown.coordinates, shown.z, stds, _of_bodies(looked_for))
         found = solve(model, runs, given_noise(record), stds, region, tell)
-    return _result(simulation, model, record, found, region, held, looked_for)
+    result = _result(simulation, model, record, found, region, held, looked_for)
+    return dataclasses.replace(result, notes=(*still, *result.notes))
 
 
 def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
@@ -175,7 +178,8 @@ def _result(
         if fields:
             raise InputError(f"logs: a held-out log has {fields}, and no fitted log has")
         left = _by_field(test, settled_motion(model, held, found.u, found.noise))
-        held_checks = tuple(checks(test, left, found.noise, True, with_delay))
+        moved = [_motion_of(run) for run in held]
+        held_checks = tuple(checks(test, left, found.noise, True, with_delay, moved))
         held_traces = traces_of(test, left, True)
     return Fit(
         estimates=estimates,
@@ -184,7 +188,9 @@ def _result(
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=with_missing(
-            checks(record, residuals, found.noise, sure, with_delay),
+            checks(
+                record, residuals, found.noise, sure, with_delay, [_motion_of(r) for r in found.runs]
+            ),
             lambda: missing_torques(found, rank),
         ),
         held_out=held_checks,
@@ -204,6 +210,15 @@ def _result(
         how=_how(found, rank, shown),
         notes=changed_starts(model.simulation, looked_for),
     )
+
+
+def _motion_of(run: Run) -> dict[str, np.ndarray]:
+    """Angles, speeds and accelerations of all joints at the rows of each sensor."""
+    period = run.experiment.period_s
+    return {
+        s.field: run.motion.at(s.positions * period)[:, :3].reshape(len(s.positions), -1)
+        for s in run.experiment.sensors
+    }
 
 
 def _inside(region: Region, interval: Interval, j: int) -> Interval:

@@ -276,6 +276,47 @@ def sensor_rows(
     return Sensor(column, where, positions[used], where.values(values[used]), lines[used])
 
 
+def still_sensors(fitted: Sequence[Experiment], held_out: Sequence[Experiment]) -> tuple[str, ...]:
+    """What to note of logs in which a sensor does not move; a `LogError` where it never does."""
+    moves: dict[str, int] = {}
+    still: dict[str, list[tuple[Experiment, Sensor]]] = {}
+    for e in fitted:
+        for s in e.sensors:
+            is_still = bool(np.ptp(s.measured) == 0)
+            moves[s.field] = moves.get(s.field, 0) + (not is_still)
+            if is_still:
+                still.setdefault(s.field, []).append((e, s))
+    for field, of in still.items():
+        if not moves[field]:
+            e, s = of[0]
+            reads = s.place.reading(s.measured[0]) + 0.0
+            logs = "" if len(of) == 1 else f", and moves in none of the {len(of)} fitted logs"
+            raise LogError(
+                e.file,
+                f"is {reads:g} in every row{logs}: a sensor that does not move tells nothing",
+                column=s.column,
+            )
+    for e in held_out:
+        for s in e.sensors:
+            if s.field in moves and np.ptp(s.measured) == 0:
+                still.setdefault(s.field, []).append((e, s))
+    count = len(fitted) + len(held_out)
+    return tuple(
+        f"column {of[0][1].column!r} does not move in {len(of)} of {count} logs "
+        f"({', '.join(e.name for e, _ in of)}); it moves in others, so they are kept"
+        for of in still.values()
+    )
+
+
+def ranges_of(experiments: Sequence[Experiment]) -> dict[str, float]:
+    """The largest range of each sensor in one log."""
+    found: dict[str, float] = {}
+    for e in experiments:
+        for s in e.sensors:
+            found[s.field] = max(found.get(s.field, 0.0), float(np.ptp(s.measured)))
+    return found
+
+
 def _start(program: Program, name: str, value: Any) -> Start:
     at = ("initial", name)
     try:

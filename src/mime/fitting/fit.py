@@ -20,7 +20,13 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.divided import chosen_seconds, divided, undivided
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.exact import note, with_exact_motors
-from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
+from mime.fitting.experiment import (
+    Experiment,
+    experiment,
+    refuse_other_unit,
+    still_sensors,
+    with_common_periods,
+)
 from mime.fitting.explanation import Check, checks, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
@@ -112,6 +118,7 @@ def fit(
         read = with_common_periods(double, read)
         experiments, held = read[: len(fitted)], read[len(fitted) :]
         _refuse_same_names([*experiments, *held])
+        still = still_sensors(experiments, held)
         looked_for = coordinates(double, unknowns, experiments)
         model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
         start = prior_of(model).centre
@@ -126,7 +133,7 @@ def fit(
         model = divided(model, seconds, start)
         solved = solve(model, chosen_loss, count, random, progress)
         found = _result(simulation, solved, held, unknowns)
-        found = dataclasses.replace(found, notes=(*found.notes, *note(exact)))
+        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact)))
         return _judged(found, strict)
 
 

@@ -19,7 +19,7 @@ from mime.fitting import profile
 from mime.fitting.coordinates import coordinates
 from mime.fitting.experiment import experiment
 from mime.fitting.explanation import _late_rows
-from mime.fitting.loss import Loss, _moments
+from mime.fitting.loss import Loss, _moments, outliers
 from mime.fitting.model import Model, in_double
 from mime.fitting.solve import polish, prior_of
 from sizes import sized
@@ -240,3 +240,30 @@ def test_what_is_told_survives_a_file(simulation, tmp_path):
 def test_another_loss_is_refused(simulation):
     with pytest.raises(ValueError, match=r"loss must be one of 'linear', 'soft_l1', 'huber'"):
         fitted(simulation, log(0, NARROW)[0], "cauchy")
+
+
+def test_rows_beyond_the_noise_for_long_are_structure_and_no_outliers():
+    """A hump and a ringing that the model has not, and spikes before and after them."""
+    rows = np.arange(400)
+    u = np.random.default_rng(0).normal(size=400)
+    u += 30.0 * np.exp(-0.5 * ((rows - 200) / 20.0) ** 2)
+    u += np.where((rows >= 300) & (rows < 320), np.where(rows % 2, 15.0, -15.0), 0.0)  # it rings
+    assert np.count_nonzero(np.abs(u) > 5.0) > 80
+    assert not outliers(u).any()
+    spikes = [0, 50, 51, 399]
+    u[spikes] += 60.0
+    assert list(np.flatnonzero(outliers(u))) == spikes
+
+
+def test_outliers_of_many_logs_are_one_line(simulation):
+    logs = []
+    for number in range(5):
+        made, _ = log(number, NARROW)
+        made["current"][30 + number] += 40.0 * NARROW
+        logs.append(mime.Log(made, name=f"run{number}"))
+    fit = fitted(simulation, logs, "soft_l1")
+    (line,) = [line for line in str(fit).splitlines() if "outliers" in line]
+    assert line == (
+        "5 of 500 values of 'current' are outliers: run0 row 30; run1 row 31; run2 row 32; "
+        "2 more logs"
+    )

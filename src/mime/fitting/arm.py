@@ -189,7 +189,12 @@ def _result(
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=with_missing(
             checks(
-                record, residuals, found.noise, sure, with_delay, [_motion_of(r) for r in found.runs]
+                record,
+                residuals,
+                found.noise,
+                sure,
+                with_delay,
+                [_motion_of(r) for r in found.runs],
             ),
             lambda: missing_torques(found, rank),
         ),

@@ -57,11 +57,7 @@ def _stay(whole: Model, runs: Sequence[Run]) -> bool:
 
 
 def _is_near(
-    model: Model,
-    field: str,
-    measured: np.ndarray,
-    left: np.ndarray,
-    ranges: Mapping[str, float],
+    model: Model, field: str, measured: np.ndarray, left: np.ndarray, ranges: Mapping[str, float]
 ) -> bool:
     """Within three ranges of the signal; a gain that is unknown says nothing of that."""
     kinds = {c.kind for c in model.coordinates if c.key[0] == field}

@@ -67,9 +67,7 @@ def measured_slots(
         node, field, index = own.slot
         if (rate := _rate_of(simulation, node, field)) is not None:
             slot = node, rate, index
-            found.setdefault(
-                slot, dataclasses.replace(own, slot=slot, shift=0.0, is_rate=True)
-            )
+            found.setdefault(slot, dataclasses.replace(own, slot=slot, shift=0.0, is_rate=True))
     return found
 
 

@@ -21,6 +21,7 @@ from mime._text import quoted
 from mime.core.arguments import instance, mapping, real, whole, wrong
 from mime.core.arguments import path as path_of
 from mime.core.problem import InputError
+from mime.fitting.exact import note, with_exact_motors
 from mime.fitting.log import count_rows
 from mime.fitting.model import in_double
 from mime.fitting.plan import Outlook, Plan
@@ -50,6 +51,8 @@ class Design:
     """False when it was interrupted: the best input until then."""
     ends: tuple[Outlook, ...] = ()
     """Where the descent from each start has ended; the best of them is the design."""
+    notes: tuple[str, ...] = ()
+    """What was done otherwise than asked."""
 
     def __str__(self) -> str:
         names = list(self.outlook.half)
@@ -68,6 +71,7 @@ class Design:
             lines.append(f"log det from {len(found)} starts: {found[0]:.2f} to {found[-1]:.2f}")
         if not self.is_complete:
             lines.append("interrupted: the best input until then")
+        lines.extend(self.notes)
         return "\n".join(lines)
 
     def gain(self, name: str, other: str) -> float:
@@ -144,7 +148,8 @@ def design(
         raise InputError("design needs an input to drive and a sensor to log", place=("inputs",))
     log = {"constants": constants, "initial": dict(initial or {})}
     with jax.enable_x64(True):
-        plan = Plan(in_double(simulation), driven, noise, bounds, unknowns, rows, period_s, **log)
+        double, exact = with_exact_motors(in_double(simulation))  # as the fit of its log
+        plan = Plan(double, driven, noise, bounds, unknowns, rows, period_s, **log)
         plan.refuse_hopeless()
         waves = basis(shape, plan.part, most)
         shapes, is_complete = plan.ends(waves, count, random, progress)
@@ -158,7 +163,9 @@ def design(
         }
         time = period_s * np.arange(rows)
         outlook, reached = plan.outlook(best), plan.reached(best)
-        return Design(time, outlook.inputs, outlook, others, reached, is_complete, ends)
+        return Design(
+            time, outlook.inputs, outlook, others, reached, is_complete, ends, note(exact)
+        )
 
 
 def basis(shape: str, part: np.ndarray, harmonics: int) -> np.ndarray:

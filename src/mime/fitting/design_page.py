@@ -48,7 +48,8 @@ def report_page(design: "Design", title: str) -> str:
     parts.append(f"<figure>{image(png_bytes(picture(design)), 'inputs over time')}</figure>")
     rate = 1.0 / float(np.median(np.diff(design.time_s)))
     seconds = len(design.time_s) / rate
-    parts.append(f"<p>{escape(f'{seconds:g} s at {rate:g} rows a second')}</p>")
+    told = [f"{seconds:g} s at {rate:g} rows a second", *design.notes]
+    parts += [f"<p>{escape(words)}</p>" for words in told]
     parts.append(table(["", ""], [[name, value] for name, value in versions().items()]))
     return page(title, "\n".join(parts))
 

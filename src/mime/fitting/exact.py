@@ -35,7 +35,7 @@ def note(names: tuple[str, ...]) -> tuple[str, ...]:
         return ()
     return (
         f"stepped exactly, from one stop of dry friction to the next: {', '.join(names)} "
-        "(the fit takes integrator 'exact' there)",
+        "(integrator 'exact' is taken there)",
     )
 
 

@@ -179,7 +179,9 @@ def test_a_shoulder_that_hardly_moves_is_the_joint_to_move(simulation):
             for run in runs
         )
         none, noise = np.zeros(30, bool), dict.fromkeys(TORQUES, 0.02)
-        rank, both = (rank_of(J, none, none, 1.96) for J in (few, np.concatenate([few, many])))
+        rank, both = (
+            rank_of(J, np.ones(len(none)), none, 1.96) for J in (few, np.concatenate([few, many]))
+        )
         node = double.nodes["arm"]
         advice = other_motion(node, runs[0], shown.coordinates, noise, few, rank)
     assert (advice.joint, advice.amplitude, advice.unit) == ("shoulder", 0.5, "rad")

@@ -30,7 +30,7 @@ from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
 from mime.fitting.profile import Interval, linear_interval
-from mime.fitting.rank import Kind, Rank, rank_of
+from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise
 from mime.fitting.torques import Run, arm_of, read_run
@@ -147,19 +147,20 @@ def _result(
     at_bound = region.at_bound(found.u)
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
-    rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
+    rank = rank_of(square, widest_of(shown.coordinates, found.u), at_bound, quantile)
     said = given_noise(record)
     if not are_white(_left(found, said)):
         rank = widened_by(rank, found.windows, found.slopes, found.held)
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
-    kinds: list[Kind] = [
-        "unknown" if kind == "combination" and c.name not in in_one else kind
-        for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
-    ]
+    each = [_inside(region, linear_interval(rank, found.u, j), j) for j in range(len(found.u))]
+    kinds: list[Kind] = []
+    for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True)):
+        is_wide = not c.is_narrow(found.u[j], each[j].low, each[j].high)
+        is_alone = kind == "combination" and c.name not in in_one
+        kinds.append("unknown" if is_alone or (kind == "known" and is_wide) else kind)
     estimates = tuple(
-        estimate_of(c, found.u[j], _inside(region, linear_interval(rank, found.u, j), j), kinds[j])
-        for j, c in enumerate(shown.coordinates)
+        estimate_of(c, found.u[j], each[j], kinds[j]) for j, c in enumerate(shown.coordinates)
     )
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
@@ -184,7 +185,11 @@ def _result(
     return Fit(
         estimates=estimates,
         combinations=tuple(together),
-        trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
+        trade_offs=tuple(
+            (names[i], names[j], r)
+            for i, j, r in rank.trade_offs()
+            if kinds[i] == kinds[j] == "known"
+        ),
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=with_missing(

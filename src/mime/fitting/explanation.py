@@ -135,7 +135,7 @@ def checks(
         for sensor, reading in zip(experiment.sensors, made, strict=True):
             sure = known_noise if isinstance(known_noise, bool) else known_noise[sensor.field]
             may_be_late = sensor.field not in with_delay
-            moved = motions[number][sensor.field].T if motions else ()
+            moved = list(motions[number][sensor.field].T) if motions else []
             words = _seen(experiment, sensor, made, reading, may_be_late, moved)
             found.append(_check(experiment, sensor, reading, noise[sensor.field], sure, words))
     return found

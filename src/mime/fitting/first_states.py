@@ -59,10 +59,12 @@ def measured_slots(
     found: dict[Slot, Measured] = {}
     for s in e.sensors:
         if (read := _read(simulation, s.place)) is not None:
-            own = _noise_and_spread([s])
-            if not own[1] > 0:
-                own = _noise_and_spread([o for e in logs for o in e.sensors if o.field == s.field])
-            found.setdefault(read[0], Measured(read[0], s, read[1], read[2], False, *own))
+            noise, spread = _noise_and_spread([s])
+            if not spread > 0:
+                others = [o for log in logs for o in log.sensors if o.field == s.field]
+                noise, spread = _noise_and_spread(others)
+            one = Measured(read[0], s, read[1], read[2], False, noise, spread)
+            found.setdefault(read[0], one)
     for own in list(found.values()):
         node, field, index = own.slot
         if (rate := _rate_of(simulation, node, field)) is not None:

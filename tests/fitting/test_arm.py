@@ -246,6 +246,24 @@ def test_encoders_in_counts_make_no_other_unit(gain):
         assert fit["arm.joint_friction_n_m_s[0]"].value == pytest.approx(FRICTION, rel=0.1)
 
 
+def test_friction_far_above_its_start_is_no_other_unit():
+    """Joints without gravity, as a wrist's last one: nearly all of their torque is friction."""
+    model = pin.buildModelFromUrdf(URDF)
+    model.gravity.linear[:] = 0.0
+    options = {"gravity_world": (0.0, 0.0, 0.0), "friction": mime.Coulomb(0.1)}
+    simulation = graph_of(TREE, joint_friction_n_m_s=np.full(3, 0.2), **options)
+    unknowns = [UNKNOWNS[3], "arm.friction.torque_n_m"]
+    log = Rig(model, FRICTION).log(0, 300, dry=5.0, size=0.1)
+    fit = fitted(simulation, mime.Log(log, name="a"), unknowns, delay=0)
+    for j in range(3):
+        # Its sign in the rows near rest is that of a spline: 2 % at most of these.
+        assert fit[f"arm.friction.torque_n_m[{j}]"].value == pytest.approx(5.0, rel=0.02)
+    log = Rig(model, FRICTION).log(0, 300, dry=0.1)
+    log |= {f"tau{j}": 1000.0 * log[f"tau{j}"] for j in range(3)}
+    with pytest.raises(mime.LogError, match="another unit than N·m"):
+        fitted(simulation, mime.Log(log, name="a"), unknowns, delay=0)
+
+
 def test_a_joint_without_friction_is_at_its_bound_or_near_it(simulation):
     """Least squares are below 0 in one of these joints, and no arm has that."""
     arm = Rig(pin.buildModelFromUrdf(URDF), 0.0, angle_noise=1e-4)

@@ -33,7 +33,7 @@ from mime.fitting.profile import Interval, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise
-from mime.fitting.torques import Run, arm_of, read_run
+from mime.fitting.torques import Run, arm_of, joint_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.fitting.widening import Residual, are_white, widened_by
 from mime.running.progress import Progress, progress_bar
@@ -287,4 +287,6 @@ def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
         rows = linearised(model, run, model.shown.z)
         for sensor, part in zip(run.experiment.sensors, rows, strict=True):
             if sensor.field not in gained:
-                refuse_other_unit(run.experiment, sensor, sensor.measured + part.left, False)
+                speed = run.motion.at(part.time_s)[:, 1, joint_of(sensor.place)]
+                made = sensor.measured + part.left
+                refuse_other_unit(run.experiment, sensor, made, False, speed)

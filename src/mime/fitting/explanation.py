@@ -226,7 +226,7 @@ def _seen(
         words.append(
             f"it is as if the sensor were {abs(rows):.2g} rows {late}; let `delay` be unknown"
         )
-    speed = _speed(experiment, sensor, made)
+    speed = speed_of(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
         if 10 <= np.count_nonzero(slow) <= len(r) - 10:
@@ -335,7 +335,9 @@ def resonance(
     return (own, damping) if is_one else None
 
 
-def _speed(experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]) -> np.ndarray | None:
+def speed_of(
+    experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]
+) -> np.ndarray | None:
     """The speed in a sensor's rows: of a sensor of it in the same node, or of an angle's slope."""
     for other, values in zip(experiment.sensors, made, strict=True):
         if other.place.node != sensor.place.node:

@@ -27,7 +27,7 @@ from mime.fitting.experiment import (
     still_sensors,
     with_common_periods,
 )
-from mime.fitting.explanation import Check, checks, turned
+from mime.fitting.explanation import Check, checks, speed_of, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.missing import missing, with_missing
@@ -433,4 +433,7 @@ def _refuse_other_units(
         for sensor, left in zip(e.sensors, rest, strict=True):
             if sensor.field in gained:
                 continue
-            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust)
+            measured = [s.measured for s in e.sensors]
+            is_force = sensor.place.spec.unit in ("N·m", "A")
+            speed = speed_of(e, sensor, measured) if is_force else None
+            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust, speed)

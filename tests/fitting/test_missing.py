@@ -75,6 +75,9 @@ def test_the_part_that_the_log_has_and_the_model_has_not_is_named_with_its_size(
     # One linear step, beside parameters that have taken a part of it: up to a third.
     assert size / 1.5 < found < 1.1 * size
     assert f"\n    {first}\n" in str(fit)
+    # What is left has its lines where the inputs have theirs: no resonance, and none is named.
+    kinds = [words for sensor in fit.explained.values() for words in sensor.kinds]
+    assert not [words for words in kinds if "Hz" in words]
 
 
 def test_nothing_is_named_where_the_model_has_it_all(simulation):

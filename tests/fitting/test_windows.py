@@ -278,7 +278,6 @@ def test_windows_are_as_long_as_the_start_stays_near_its_log(tmp_path):
     fit = mime.fit(rod(1.05), log, RODS, ROD, starts=1, progress=False)
     assert fit.windows is not None
     assert fit.windows.seconds in (0.5, 1.0)
-    assert abs(fit[ROD[0]].value - WEIGHT) < fit[ROD[0]].high - fit[ROD[0]].low
     fit.save(tmp_path / "fit.json")
     assert mime.Fit.load(tmp_path / "fit.json").windows == fit.windows
 
@@ -347,7 +346,7 @@ def without_states(J, Js, window, y):
 def rank_with(J, r, window, rows):
     parts = [Residual(0, "sensor", np.arange(len(r)) * 1e-2, r)]
     seconds = np.full(window[-1] + 1, rows * 1e-2)
-    rank = rank_of(J, np.zeros(2, bool), np.zeros(2, bool), 1.96)
+    rank = rank_of(J, np.ones(2), np.zeros(2, bool), 1.96)
     cut = Cut(window, seconds, np.zeros(0))
     return rank, widened(rank, parts, J, np.zeros((0, 2)), cut)
 

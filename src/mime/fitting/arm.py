@@ -13,7 +13,7 @@ from mime.fitting.bounded import Region, region_of
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
-from mime.fitting.experiment import refuse_other_unit
+from mime.fitting.experiment import refuse_other_unit, still_sensors
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -30,10 +30,10 @@ from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
 from mime.fitting.profile import Interval, linear_interval
-from mime.fitting.rank import Kind, Rank, rank_of
+from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise
-from mime.fitting.torques import Run, arm_of, read_run
+from mime.fitting.torques import Run, arm_of, joint_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.fitting.widening import Residual, are_white, widened_by
 from mime.running.progress import Progress, progress_bar
@@ -56,17 +56,20 @@ def fit_torques(
     runs = [read_run(double, log, columns) for log in logs if not log.held_out]
     held = [read_run(double, log, columns) for log in logs if log.held_out]
     arm = arm_of(double, logs[0].columns or columns).name
-    looked_for = coordinates(double, unknowns, [run.experiment for run in runs])
+    fitted, tested = ([run.experiment for run in of] for of in (runs, held))
+    still = still_sensors(fitted, tested)
+    looked_for = coordinates(double, unknowns, fitted)
     _refuse_others(arm, looked_for)
     shown = _linear(looked_for, told(double, looked_for, _starts(looked_for)))
     model = TorqueModel(double, arm, shown)
-    record = Model(double, tuple(run.experiment for run in runs), looked_for, 1)
+    record = Model(double, tuple(fitted), looked_for, 1)
     _refuse_other_units(model, runs)
     with progress_bar(_ROUNDS, 0, progress) as tell:
         stds = _stds(looked_for)
         region = region_of(double, shown.coordinates, shown.z, stds, _of_bodies(looked_for))
         found = solve(model, runs, given_noise(record), stds, region, tell)
-    return _result(simulation, model, record, found, region, held, looked_for)
+    result = _result(simulation, model, record, found, region, held, looked_for)
+    return dataclasses.replace(result, notes=(*still, *result.notes))
 
 
 def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
@@ -144,19 +147,20 @@ def _result(
     at_bound = region.at_bound(found.u)
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
-    rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
+    rank = rank_of(square, widest_of(shown.coordinates, found.u), at_bound, quantile)
     said = given_noise(record)
     if not are_white(_left(found, said)):
         rank = widened_by(rank, found.windows, found.slopes, found.held)
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
-    kinds: list[Kind] = [
-        "unknown" if kind == "combination" and c.name not in in_one else kind
-        for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
-    ]
+    each = [_inside(region, linear_interval(rank, found.u, j), j) for j in range(len(found.u))]
+    kinds: list[Kind] = []
+    for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True)):
+        is_wide = not c.is_narrow(found.u[j], each[j].low, each[j].high)
+        is_alone = kind == "combination" and c.name not in in_one
+        kinds.append("unknown" if is_alone or (kind == "known" and is_wide) else kind)
     estimates = tuple(
-        estimate_of(c, found.u[j], _inside(region, linear_interval(rank, found.u, j), j), kinds[j])
-        for j, c in enumerate(shown.coordinates)
+        estimate_of(c, found.u[j], each[j], kinds[j]) for j, c in enumerate(shown.coordinates)
     )
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
@@ -175,16 +179,28 @@ def _result(
         if fields:
             raise InputError(f"logs: a held-out log has {fields}, and no fitted log has")
         left = _by_field(test, settled_motion(model, held, found.u, found.noise))
-        held_checks = tuple(checks(test, left, found.noise, True, with_delay))
+        moved = [_motion_of(run) for run in held]
+        held_checks = tuple(checks(test, left, found.noise, True, with_delay, moved))
         held_traces = traces_of(test, left, True)
     return Fit(
         estimates=estimates,
         combinations=tuple(together),
-        trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
+        trade_offs=tuple(
+            (names[i], names[j], r)
+            for i, j, r in rank.trade_offs()
+            if kinds[i] == kinds[j] == "known"
+        ),
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=with_missing(
-            checks(record, residuals, found.noise, sure, with_delay),
+            checks(
+                record,
+                residuals,
+                found.noise,
+                sure,
+                with_delay,
+                [_motion_of(r) for r in found.runs],
+            ),
             lambda: missing_torques(found, rank),
         ),
         held_out=held_checks,
@@ -204,6 +220,15 @@ def _result(
         how=_how(found, rank, shown),
         notes=changed_starts(model.simulation, looked_for),
     )
+
+
+def _motion_of(run: Run) -> dict[str, np.ndarray]:
+    """Angles, speeds and accelerations of all joints at the rows of each sensor."""
+    period = run.experiment.period_s
+    return {
+        s.field: run.motion.at(s.positions * period)[:, :3].reshape(len(s.positions), -1)
+        for s in run.experiment.sensors
+    }
 
 
 def _inside(region: Region, interval: Interval, j: int) -> Interval:
@@ -262,4 +287,6 @@ def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
         rows = linearised(model, run, model.shown.z)
         for sensor, part in zip(run.experiment.sensors, rows, strict=True):
             if sensor.field not in gained:
-                refuse_other_unit(run.experiment, sensor, sensor.measured + part.left, False)
+                speed = run.motion.at(part.time_s)[:, 1, joint_of(sensor.place)]
+                made = sensor.measured + part.left
+                refuse_other_unit(run.experiment, sensor, made, False, speed)

@@ -27,6 +27,8 @@ _LATE, _LEAST_LATE, _LATEST = 0.1, 0.1, 10.0
 that is named: less is no delay of a sensor, and over more a signal is a straight line no longer."""
 _OWN = 0.05
 """A line is no resonance of its own where the model's reading has this part of its power there."""
+_LINE = 0.05
+"""An input has a line where the bins around it have this part of its power, or of its slope's."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
@@ -34,6 +36,9 @@ residual that line must have."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
+_STILL = 2.0
+"""Where a sensor does not move, a residual below so many times the noise of the logs in which it
+does needs none: as much as rounding hides."""
 _AGAINST = -0.7
 """Below this correlation a log moves the other way than its model."""
 LOUDER = 1.25
@@ -114,14 +119,24 @@ def checks(
     noise: Mapping[str, float],
     known_noise: bool | Mapping[str, bool],
     with_delay: Sequence[str],
+    motions: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> list[Check]:
-    """One for each sensor of each log; `known_noise`: the noise is not that of these residuals."""
+    """One for each sensor of each log.
+
+    known_noise   the noise is not that of these residuals
+    motions       of each log, at the rows of each sensor, (rows, signals): what was commanded
+                  besides the inputs
+    """
     found = []
-    for experiment, left in zip(model.experiments, model.split(residuals), strict=True):
+    for number, (experiment, left) in enumerate(
+        zip(model.experiments, model.split(residuals), strict=True)
+    ):
         made = [s.measured + r for s, r in zip(experiment.sensors, left, strict=True)]
         for sensor, reading in zip(experiment.sensors, made, strict=True):
             sure = known_noise if isinstance(known_noise, bool) else known_noise[sensor.field]
-            words = _seen(experiment, sensor, made, reading, sensor.field not in with_delay)
+            may_be_late = sensor.field not in with_delay
+            moved = list(motions[number][sensor.field].T) if motions else []
+            words = _seen(experiment, sensor, made, reading, may_be_late, moved)
             found.append(_check(experiment, sensor, reading, noise[sensor.field], sure, words))
     return found
 
@@ -141,6 +156,7 @@ def _check(
     allowed = LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
     is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
+    is_small |= spread == 0 and size < _STILL * noise
     is_explained = is_small or not (has_pattern or is_loud)
     if is_loud:
         seen = [f"it is {size / noise:.2g} times the noise", *seen]
@@ -199,6 +215,7 @@ def _seen(
     made: Sequence[np.ndarray],
     reading: np.ndarray,
     may_be_late: bool,
+    moved: Sequence[np.ndarray],
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
@@ -209,7 +226,7 @@ def _seen(
         words.append(
             f"it is as if the sensor were {abs(rows):.2g} rows {late}; let `delay` be unknown"
         )
-    speed = _speed(experiment, sensor, made)
+    speed = speed_of(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
         if 10 <= np.count_nonzero(slow) <= len(r) - 10:
@@ -220,15 +237,27 @@ def _seen(
                     "is in the log and not in the model"
                 )
     frequency, part = line(r, experiment.period_s)
-    resonant = resonance(r, _inputs(experiment, sensor), experiment.period_s)
+    driven = _inputs(experiment, sensor)
+    commanded = (*driven, *map(np.gradient, driven), *moved)
+    if any(has_line(values, frequency, experiment.period_s) for values in commanded):
+        return words  # it follows the motion that was asked for
+    resonant = resonance(r, driven, experiment.period_s)
     if resonant is not None and part > _RINGING and not _has(reading, resonant[0], experiment):
         words.append(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
         )
-    else:
+    elif not has_line(reading, frequency, experiment.period_s):
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def has_line(values: np.ndarray, frequency: float, period_s: float) -> bool:
+    """A signal has a line of its own at a frequency, within the width of a line in its rows."""
+    power = np.abs(np.fft.rfft((values - np.mean(values)) * np.hanning(len(values)))) ** 2
+    at = round(frequency * len(values) * period_s)
+    near = power[max(at - 2, 1) : at + 3]
+    return bool(near.sum() > _LINE * power[1:].sum() > 0)
 
 
 def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:
@@ -306,7 +335,9 @@ def resonance(
     return (own, damping) if is_one else None
 
 
-def _speed(experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]) -> np.ndarray | None:
+def speed_of(
+    experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]
+) -> np.ndarray | None:
     """The speed in a sensor's rows: of a sensor of it in the same node, or of an angle's slope."""
     for other, values in zip(experiment.sensors, made, strict=True):
         if other.place.node != sensor.place.node:

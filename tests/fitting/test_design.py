@@ -138,8 +138,8 @@ def test_a_motor_with_coulomb_friction_is_stepped_as_its_fit_will_be():
 
     own, exact = designed("semi_implicit"), designed("exact")
     assert own.outlook.half == exact.outlook.half
-    assert "stepped exactly" in str(own)
-    assert "stepped exactly" in own.report()
+    assert "stepped from one stop" in str(own)
+    assert "stepped from one stop" in own.report()
     assert exact.notes == ()
 
 

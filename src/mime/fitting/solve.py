@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mime.fitting.joint import descended
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle
@@ -27,6 +28,8 @@ _LEAST_DAMPED = 1e-3
 the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
+TIGHT = 1e-11
+"""What the last step of the best start may gain of its cost."""
 _MET = 1e-2
 """Of a cost: two starts that differ by less are in the same valley, and one of them goes on."""
 RESOLUTION = 1e-9
@@ -225,10 +228,12 @@ def polish(
     prior: Prior,
     loss: Loss,
     held: int | None = None,
-    tolerance: float = 1e-11,
+    tolerance: float = TIGHT,
     most: int = 60,
 ) -> tuple[np.ndarray, float, int]:
     """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated (`most` times).
+
+    Of windows by `joint.py`, their initial states with it.
 
     A start at which the simulation diverges is returned, at an infinite cost.
 
@@ -236,6 +241,8 @@ def polish(
     """
     from scipy.optimize import least_squares
 
+    if model.windows is not None:
+        return descended(model, z, noise, prior, loss, held, tolerance, most)
     kept: dict[bytes, Any] = {}
     free = np.arange(len(z)) != held
     rows = model.count

@@ -200,11 +200,10 @@ def test_dry_friction_that_the_model_does_not_have_is_named_and_the_fit_is_of_us
     log = mime.Log(rig().log(2, 300, dry=0.3), name="a")
     fit = fitted(simulation, log)
     assert not fit.is_explained
-    for field in TORQUES:
+    for field, joint in zip(TORQUES, TREE.joint_names, strict=True):
         words = fit.explained[field].kinds[0]
-        size = re.match(
-            r"dry friction is missing at arm: (\S+) N·m would take away \d\d % of", words
-        )
+        where = rf"dry friction is missing at arm.joint\[{joint}\]: "
+        size = re.match(rf"{where}(\S+) N·m would take away \d\d % of", words)
         assert float(size[1]) == pytest.approx(0.3, abs=0.1), words  # beside bodies that are off
     with pytest.warns(mime.FitWarning, match="unexplained"):
         fit.to_urdf(tmp_path / "arm.urdf")
@@ -227,7 +226,8 @@ def test_friction_that_grows_with_the_load_is_named():
         log[f"tau{j}"] = log[f"tau{j}"] + share * np.abs(log[f"tau{j}"]) * np.sign(qd[:, j])
     fit = fitted(dry, mime.Log(log, name="a"), [*UNKNOWNS, "arm.friction.torque_n_m"])
     words = fit.explained[TORQUES[0]].kinds[0]
-    assert words.startswith(f"friction that grows with the load {TORQUES[0]} is missing"), words
+    start = f"friction that grows with the load {TORQUES[0]} is missing at arm.joint[shoulder]: "
+    assert words.startswith(start), words
     # The load that is named holds the friction itself, and dry friction in the model gives way.
     assert float(re.search(r": (\S+) of it", words)[1]) == pytest.approx(share, rel=0.35)
 

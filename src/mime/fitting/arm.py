@@ -201,7 +201,7 @@ def _result(
                 with_delay,
                 [_motion_of(r) for r in found.runs],
             ),
-            lambda: missing_torques(found, rank),
+            lambda: missing_torques(found, rank, arm),
         ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, found.u, rank, kinds),

@@ -181,7 +181,9 @@ def test_a_shoulder_that_hardly_moves_is_the_joint_to_move(simulation):
             for run in runs
         )
         none, noise = np.zeros(30, bool), dict.fromkeys(TORQUES, 0.02)
-        rank, both = (rank_of(J, none, none, 1.96) for J in (few, np.concatenate([few, many])))
+        rank, both = (
+            rank_of(J, np.ones(len(none)), none, 1.96) for J in (few, np.concatenate([few, many]))
+        )
         node = double.nodes["arm"]
         advice = other_motion(node, runs[0], shown.coordinates, noise, few, rank)
     assert (advice.joint, advice.amplitude, advice.unit) == ("shoulder", 0.5, "rad")
@@ -200,11 +202,10 @@ def test_dry_friction_that_the_model_does_not_have_is_named_and_the_fit_is_of_us
     log = mime.Log(rig().log(2, 300, dry=0.3), name="a")
     fit = fitted(simulation, log)
     assert not fit.is_explained
-    for field in TORQUES:
+    for field, joint in zip(TORQUES, TREE.joint_names, strict=True):
         words = fit.explained[field].kinds[0]
-        size = re.match(
-            r"dry friction is missing at arm: (\S+) N·m would take away \d\d % of", words
-        )
+        where = rf"dry friction is missing at arm.joint\[{joint}\]: "
+        size = re.match(rf"{where}(\S+) N·m would take away \d\d % of", words)
         assert float(size[1]) == pytest.approx(0.3, abs=0.1), words  # beside bodies that are off
     with pytest.warns(mime.FitWarning, match="unexplained"):
         fit.to_urdf(tmp_path / "arm.urdf")
@@ -227,7 +228,8 @@ def test_friction_that_grows_with_the_load_is_named():
         log[f"tau{j}"] = log[f"tau{j}"] + share * np.abs(log[f"tau{j}"]) * np.sign(qd[:, j])
     fit = fitted(dry, mime.Log(log, name="a"), [*UNKNOWNS, "arm.friction.torque_n_m"])
     words = fit.explained[TORQUES[0]].kinds[0]
-    assert words.startswith(f"friction that grows with the load {TORQUES[0]} is missing"), words
+    start = f"friction that grows with the load {TORQUES[0]} is missing at arm.joint[shoulder]: "
+    assert words.startswith(start), words
     # The load that is named holds the friction itself, and dry friction in the model gives way.
     assert float(re.search(r": (\S+) of it", words)[1]) == pytest.approx(share, rel=0.35)
 
@@ -244,6 +246,24 @@ def test_encoders_in_counts_make_no_other_unit(gain):
     assert fit.explained[TORQUES[0]].percent < 10
     if not gain:
         assert fit["arm.joint_friction_n_m_s[0]"].value == pytest.approx(FRICTION, rel=0.1)
+
+
+def test_friction_far_above_its_start_is_no_other_unit():
+    """Joints without gravity, as a wrist's last one: nearly all of their torque is friction."""
+    model = pin.buildModelFromUrdf(URDF)
+    model.gravity.linear[:] = 0.0
+    options = {"gravity_world": (0.0, 0.0, 0.0), "friction": mime.Coulomb(0.1)}
+    simulation = graph_of(TREE, joint_friction_n_m_s=np.full(3, 0.2), **options)
+    unknowns = [UNKNOWNS[3], "arm.friction.torque_n_m"]
+    log = Rig(model, FRICTION).log(0, 300, dry=5.0, size=0.1)
+    fit = fitted(simulation, mime.Log(log, name="a"), unknowns, delay=0)
+    for j in range(3):
+        # Its sign in the rows near rest is that of a spline: 2 % at most of these.
+        assert fit[f"arm.friction.torque_n_m[{j}]"].value == pytest.approx(5.0, rel=0.02)
+    log = Rig(model, FRICTION).log(0, 300, dry=0.1)
+    log |= {f"tau{j}": 1000.0 * log[f"tau{j}"] for j in range(3)}
+    with pytest.raises(mime.LogError, match="another unit than N·m"):
+        fitted(simulation, mime.Log(log, name="a"), unknowns, delay=0)
 
 
 def test_a_joint_without_friction_is_at_its_bound_or_near_it(simulation):

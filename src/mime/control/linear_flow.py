@@ -52,6 +52,29 @@ def responses(A: Matrix2, v_0: Any, v_1: Any, dt: Any) -> tuple[Any, Any, Any]:
     return dt * (alpha * v_0 + beta * Mv_0), dt * (alpha * v_1 + beta * Mv_1), p * v_0 + q * Mv_0
 
 
+def response_integral(A: Matrix2, v_0: Any, v_1: Any, dt: Any) -> Any:
+    """The integral over dt of what is added to x_0, from the rates dx/dt = (v_0, v_1) on.
+
+    It is (dt^2 phi_2(M) v)_0 with phi_2(M) = (phi_1(M) - 1) / M = gamma + delta M.
+    """
+    a, b, c, d = (entry * dt for entry in A)
+    tr, det, z = a + d, a * d - b * c, 0.25 * (a - d) ** 2 + b * c
+    near_zero, apart, close = _cases(tr, det, z)
+    taylor = _series(jnp.where(near_zero, tr, 0.0), jnp.where(near_zero, det, 0.0), 2)
+    slow, fast = _eigenvalues(*_where(apart, (tr, det, z), _APART))
+    phi_slow, phi_fast = phi_2(slow), phi_2(fast)
+    slope = (phi_slow - phi_fast) / (slow - fast)
+    newton = phi_slow - slow * slope, slope
+    tr, det, z = _where(close, (tr, det, z), _CLOSE)
+    _, _, alpha, beta = _inverse(tr, det, z)
+    inverse = beta + (alpha - 1.0) * tr / det, (1.0 - alpha) / det
+    gamma, delta = (
+        jnp.where(near_zero, t, jnp.where(apart, n, i))
+        for t, n, i in zip(taylor, newton, inverse, strict=True)
+    )
+    return dt * dt * (gamma * v_0 + delta * (a * v_0 + b * v_1))
+
+
 def phi_1(z: Any) -> Any:
     """(e^z - 1) / z, and 1 at z = 0."""
     small = jnp.abs(z) < 1e-3  # the series' first dropped term, z^4 / 120, is then below 1e-14
@@ -81,38 +104,57 @@ def _coefficients(tr: Any, det: Any, z: Any) -> tuple[Any, ...]:
     Three formulas, each where it loses no digits: the Taylor series near zero; Newton's form for
     real eigenvalues far apart; M^-1 (e^M - 1) for equal, close and complex eigenvalues.
     """
-    near_zero = (jnp.abs(tr) < 0.25) & (jnp.abs(det) < 0.0625)
-    apart = ~near_zero & (z > 0.0625 * tr * tr)
-    close = ~near_zero & ~apart
+    near_zero, apart, close = _cases(tr, det, z)
     taylor = _taylor(jnp.where(near_zero, tr, 0.0), jnp.where(near_zero, det, 0.0))
-    newton = _newton(
-        jnp.where(apart, tr, -4.0), jnp.where(apart, det, 1.0), jnp.where(apart, z, 3.0)
-    )
-    inverse = _inverse(
-        jnp.where(close, tr, -2.0), jnp.where(close, det, 1.0), jnp.where(close, z, 0.0)
-    )
+    newton = _newton(*_where(apart, (tr, det, z), _APART))
+    inverse = _inverse(*_where(close, (tr, det, z), _CLOSE))
     return tuple(
         jnp.where(near_zero, t, jnp.where(apart, n, i))
         for t, n, i in zip(taylor, newton, inverse, strict=True)
     )
 
 
+_APART, _CLOSE = (-4.0, 1.0, 3.0), (-2.0, 1.0, 0.0)
+"""tr, det and z that a formula computes with where another one is taken."""
+
+
+def _cases(tr: Any, det: Any, z: Any) -> tuple[Any, Any, Any]:
+    """Near zero; real eigenvalues far apart; equal, close and complex eigenvalues."""
+    near_zero = (jnp.abs(tr) < 0.25) & (jnp.abs(det) < 0.0625)
+    apart = ~near_zero & (z > 0.0625 * tr * tr)
+    return near_zero, apart, ~near_zero & ~apart
+
+
+def _where(case: Any, values: tuple[Any, ...], otherwise: tuple[float, ...]) -> tuple[Any, ...]:
+    return tuple(jnp.where(case, x, y) for x, y in zip(values, otherwise, strict=True))
+
+
 def _taylor(tr: Any, det: Any) -> tuple[Any, Any, Any, Any]:
-    """phi_1(M) = sum M^k / (k + 1)!, by Horner's rule on the coefficients of 1 and M."""
+    alpha, beta = _series(tr, det, 1)
+    return -beta * det, alpha + beta * tr, alpha, beta
+
+
+def _series(tr: Any, det: Any, n: int) -> tuple[Any, Any]:
+    """phi_n(M) = sum M^k / (k + n)!, by Horner's rule on the coefficients of 1 and M."""
     alpha, beta = 0.0, 0.0
     for k in range(_TERMS, -1, -1):
-        alpha, beta = 1 / math.factorial(k + 1) - beta * det, alpha + beta * tr
-    return -beta * det, alpha + beta * tr, alpha, beta
+        alpha, beta = 1 / math.factorial(k + n) - beta * det, alpha + beta * tr
+    return alpha, beta
 
 
 def _newton(tr: Any, det: Any, z: Any) -> tuple[Any, Any, Any, Any]:
     """f(M) = f(s_1) + f[s_1, s_2] (M - s_1), with s_1 the slow and s_2 the fast eigenvalue."""
-    q = jnp.sqrt(z)
-    fast = 0.5 * tr + jnp.where(tr > 0, q, -q)
-    slow = det / fast  # not tr/2 + q, which cancels
+    slow, fast = _eigenvalues(tr, det, z)
     e_slow, e_fast, phi_slow, phi_fast = jnp.expm1(slow), jnp.expm1(fast), phi_1(slow), phi_1(fast)
     slope_e, slope_phi = (e_slow - e_fast) / (slow - fast), (phi_slow - phi_fast) / (slow - fast)
     return e_slow - slow * slope_e, slope_e, phi_slow - slow * slope_phi, slope_phi
+
+
+def _eigenvalues(tr: Any, det: Any, z: Any) -> tuple[Any, Any]:
+    """The slow and the fast one, both real."""
+    q = jnp.sqrt(z)
+    fast = 0.5 * tr + jnp.where(tr > 0, q, -q)
+    return det / fast, fast  # not tr/2 + q, which cancels
 
 
 def _inverse(tr: Any, det: Any, z: Any) -> tuple[Any, Any, Any, Any]:

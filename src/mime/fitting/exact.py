@@ -1,21 +1,22 @@
-"""Motors with Coulomb friction in a fit: stepped exactly, from one stop to the next.
+"""Motors with Coulomb or Stribeck friction in a fit: stepped from one stop to the next.
 
 A step of first order meets a stop up to a step late, and a cost is rough at the scale of these
 lags: its minimum is known no better, however fine the steps. `integrator="exact"` finds stops
-within its steps, so that the cost is smooth and steps may be as long as the log's.
+within its steps, so that the cost is smooth and steps may be as long as the log's; with Stribeck
+friction, which it takes as linear in each, they are of second order.
 """
 
 import dataclasses
 
 from mime.core.node import Node
 from mime.core.parameters import with_fields
-from mime.nodes.actuation.friction import Coulomb
+from mime.nodes.actuation.friction import Coulomb, Stribeck
 from mime.nodes.actuation.motor import MotorNode
 from mime.running.simulation import Simulation
 
 
 def with_exact_motors(simulation: Simulation) -> tuple[Simulation, tuple[str, ...]]:
-    """The graph with exact integrators where its motors have Coulomb friction, and their names.
+    """The graph with exact integrators where its motors have such friction, and their names.
 
     Motors whose other effects are not linear keep their integrator.
     """
@@ -34,14 +35,14 @@ def note(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        f"stepped exactly, from one stop of dry friction to the next: {', '.join(names)} "
+        f"stepped from one stop of dry friction to the next: {', '.join(names)} "
         "(integrator 'exact' is taken there)",
     )
 
 
 def _exact(motor: MotorNode) -> Node | None:
     """The motor with the exact integrator, None where it has it, needs it not or cannot have it."""
-    if motor.integrator == "exact" or not isinstance(motor.friction, Coulomb):
+    if motor.integrator == "exact" or not isinstance(motor.friction, Coulomb | Stribeck):
         return None
     other = with_fields(motor, integrator="exact")
     return None if any(True for _ in other.value_problems()) else other

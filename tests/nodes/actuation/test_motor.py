@@ -9,6 +9,7 @@ import pytest
 
 from compiling import QUICK
 from mime.core.problem import InputError, ParameterError
+from mime.nodes.actuation.friction import LoadFriction
 from mime.nodes.actuation.motor import (
     Cogging,
     Coulomb,
@@ -239,8 +240,8 @@ def test_the_integral_is_frozen_and_the_current_zero_outside_their_modes():
             "integrator must be one of 'semi_implicit', 'exact', got 'euler'",
         ),
         (
-            {"friction": Stribeck(0.1, 0.2, 1.0), "integrator": "exact"},
-            "friction must be a Coulomb or None with integrator 'exact', got a Stribeck",
+            {"friction": LoadFriction(0.1, 0.2), "integrator": "exact"},
+            "friction must be Coulomb, Stribeck or None with integrator 'exact', got a LoadFric",
         ),
         (
             {"gear": EFFECTS["gear"], "integrator": "exact"},
@@ -280,7 +281,9 @@ def test_an_effect_is_refused_by_itself(effect, message):
 
 def test_all_that_is_wrong_is_told_at_once_each_at_its_place():
     with pytest.raises(ParameterError) as caught:
-        motor(l_henry=0.0, integrator="exact", friction=EFFECTS["friction"], gear=EFFECTS["gear"])
+        motor(
+            l_henry=0.0, integrator="exact", friction=LoadFriction(0.1, 0.2), gear=EFFECTS["gear"]
+        )
     places = {problem.place for problem in caught.value.problems}
     assert places == {("l_henry",), ("friction",), ("gear", "efficiency")}
 

@@ -1,23 +1,24 @@
-"""Coulomb friction in exact steps: against SciPy's events, gradients, precision, machine code."""
+"""Dry friction in exact steps: against SciPy's events, gradients, precision, machine code."""
 
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
-from mime import Coulomb, Gear, GraphManager, Limits, MotorNode, StabilityWarning
+from mime import Coulomb, Gear, GraphManager, Limits, MotorNode, StabilityWarning, Stribeck
+from mime.control.linear_flow import Matrix2, response_integral
 from mime.verification.benchmarks.motor_events import SMALL, with_events
 
 TAU_C = 8e-4
-NAMES = (
-    "r_ohm",
-    "l_henry",
-    "kt_n_m_per_a",
-    "inertia_kg_m2",
-    "damping_n_m_s",
-    "friction.torque_n_m",
+NAMES = ("r_ohm", "l_henry", "kt_n_m_per_a", "inertia_kg_m2", "damping_n_m_s")
+FRICTIONS = pytest.mark.parametrize(
+    "friction",
+    [partial(Coulomb, TAU_C), partial(Stribeck, TAU_C, 1.5e-3, 25.0)],  # in today's precision
+    ids=["Coulomb", "Stribeck"],
 )
 FIELDS = ("angle", "angular_velocity", "current")
 
@@ -44,9 +45,10 @@ def run(simulation, volts, factors=None):
     """Angle, speed and current after each step, with parameters times factors."""
     if factors is not None:
         node = simulation.nodes["motor"]
-        values = [node.params[name] for name in NAMES[:-1]] + [node.friction.torque_n_m]
-        changed = {f"motor.{n}": v * f for n, v, f in zip(NAMES, values, factors, strict=True)}
-        simulation = simulation.with_parameters(changed)
+        values = {name: node.params[name] for name in NAMES}
+        values |= {f"friction.{name}": x for name, x in node.friction.params.items()}
+        pairs = zip(values.items(), factors, strict=True)
+        simulation = simulation.with_parameters({f"motor.{n}": v * f for (n, v), f in pairs})
     inputs = {"motor": {"commanded_voltage": jnp.asarray(volts)}}
     _, found = simulation.rollout(
         simulation.init_state({}), inputs, steps=len(volts), record={"motor": list(FIELDS)}
@@ -75,6 +77,52 @@ def test_ten_short_steps_are_one_long_one():
     np.testing.assert_allclose(once, tenth, rtol=1e-11, atol=1e-12)  # some hundred roundings
 
 
+def test_stribeck_friction_is_of_second_order():
+    friction, volts = Stribeck(TAU_C, 1.5e-3, 25.0), swinging(300)
+    x, changes, wanted = np.zeros(3), 0, []
+    for V in volts:
+        x, more = with_events(SMALL, friction_of(friction), "voltage", V, 0.0, x, 1e-3)
+        wanted.append(x)
+        changes += more
+    assert changes >= 3  # breaks away, stops and breaks away
+    errors = []
+    for parts in (1, 2, 4, 8):
+        simulation = compiled(timestep=1e-3 / parts, friction=friction)
+        found = np.asarray(run(simulation, np.repeat(volts, parts)))[:, parts - 1 :: parts]
+        errors.append(np.abs(found.T - wanted).max(axis=0))
+    # Speeds of 60 rad/s in steps of 1 ms; about a quarter for each half of the step, as the error
+    # hangs on where a stop falls in it.
+    assert errors[0][1] < 0.5
+    assert np.all(errors[-1] < errors[0] / 25)
+
+
+def friction_of(stribeck):
+    """tau_f of the speed, in NumPy."""
+    tau_c, tau_s, w_s = (float(x) for x in stribeck.params.values())
+    return lambda w: tau_c + (tau_s - tau_c) * np.exp(-((w / w_s) ** 2))
+
+
+def test_the_integral_of_a_response_is_that_of_the_matrix_exponential():
+    random = np.random.default_rng(0)
+    kinds = {
+        "any": random.normal(size=(40, 2, 2)) * 10 ** random.uniform(-3, 1, (40, 1, 1)),
+        "stiff": np.array([[-1e-3, 1.0], [-50.0, -6000.0]])
+        * 10 ** random.uniform(-6, -1, (40, 1, 1)),
+    }
+    kinds["singular"] = kinds["any"].copy()
+    kinds["singular"][:, 1] = 0.3 * kinds["singular"][:, 0]
+    for kind, matrices in kinds.items():
+        for A in matrices:
+            if np.linalg.eigvals(A).real.max() > 10:
+                continue
+            v, both = random.normal(size=2), np.zeros((4, 4))
+            both[:2, :2], both[:2, 2], both[2, 3] = A, v, 1.0
+            found = response_integral(Matrix2(*A.ravel()), *v, 1.0)
+            wanted = expm(both)[0, 3]  # of the system with x_0's rate and time as states
+            # some hundred roundings; of a small one over what it cancels from
+            assert abs(found - wanted) < 1e-10 * max(abs(wanted), np.linalg.norm(v)), kind
+
+
 def test_without_friction_torque_it_is_the_frictionless_step():
     volts = swinging(200)
     with_none = run(compiled(friction=None), volts)
@@ -82,17 +130,23 @@ def test_without_friction_torque_it_is_the_frictionless_step():
     np.testing.assert_allclose(with_zero, with_none, rtol=1e-11, atol=1e-12)  # roundings
 
 
-def test_gradients_are_central_differences_both_ways():
-    simulation, volts = compiled(), swinging(200)
+def count(friction):
+    """Of the parameters that `run` varies."""
+    return len(NAMES) + len(friction.params)
+
+
+@FRICTIONS
+def test_gradients_are_central_differences_both_ways(friction):
+    simulation, volts = compiled(friction=friction()), swinging(200)
 
     def of_logs(logs):
         return run(simulation, volts, jnp.exp(logs))
 
-    start = np.zeros(len(NAMES))
+    start = np.zeros(count(friction()))
     forward = np.asarray(jax.jit(jax.jacfwd(of_logs))(start))
     program, h = jax.jit(of_logs), 1e-6
     central = np.stack(
-        [(program(h * e) - program(-h * e)) / (2 * h) for e in np.eye(len(NAMES))], axis=-1
+        [(program(h * e) - program(-h * e)) / (2 * h) for e in np.eye(len(start))], axis=-1
     )
     assert (np.asarray(program(start))[1] == 0).any()
     sizes = np.abs(central).max(axis=1)
@@ -103,28 +157,31 @@ def test_gradients_are_central_differences_both_ways():
     np.testing.assert_allclose(reverse, np.einsum("ij,ijk->k", weights, forward), rtol=1e-9)
 
 
-def test_a_batch_and_xla_give_what_machine_code_gives_alone(monkeypatch):
+@FRICTIONS
+def test_a_batch_and_xla_give_what_machine_code_gives_alone(friction, monkeypatch):
     volts = swinging(100)
-    simulation = compiled()
+    simulation = compiled(friction=friction())
     assert simulation.backend.native
-    factors = np.exp(0.3 * np.random.default_rng(0).normal(size=(5, len(NAMES))))
+    factors = np.exp(0.3 * np.random.default_rng(0).normal(size=(5, count(friction()))))
+    factors[:, len(NAMES) :] = factors[:, [-1]]  # the static torque stays above the other
     batch = jax.jit(jax.vmap(lambda f: run(simulation, volts, f)))(factors)
     alone = [run(simulation, volts, f) for f in factors]
     np.testing.assert_allclose(batch, alone, rtol=1e-12, atol=1e-14)  # the same operations
     monkeypatch.setenv("MIME_NATIVE", "off")
-    other = compiled()
+    other = compiled(friction=friction())
     assert not other.backend.native
     np.testing.assert_allclose(
         run(other, volts, factors[0]), alone[0], rtol=1e-9, atol=1e-11
     )  # roundings of other elementary functions, kept by an unstable stop here and there
 
 
-def test_single_precision_follows_double(precision):
+@FRICTIONS
+def test_single_precision_follows_double(friction, precision):
     volts = swinging(300).astype(precision)
-    found = np.asarray(run(compiled(), volts))
+    found = np.asarray(run(compiled(friction=friction()), volts))
     assert found.dtype == precision
     with jax.enable_x64(True):
-        wanted = np.asarray(run(compiled(), volts.astype(float)))
+        wanted = np.asarray(run(compiled(friction=friction()), volts.astype(float)))
     # 300 steps of some roundings of 6e-8 of a speed of 60 rad/s and an angle of some turns
     tolerance = 3e-4 if precision == "float32" else 1e-5
     np.testing.assert_allclose(found, wanted, atol=tolerance * np.abs(wanted).max())

@@ -123,6 +123,11 @@ class Stribeck(DryFriction):
         tau_c, tau_s, w_s = self.values_at(omega)
         return tau_c + (tau_s - tau_c) * jnp.exp(-((omega / w_s) ** 2))
 
+    def slope(self, omega: Any) -> Any:
+        """dtau_f/dw at the speed of a rotor."""
+        tau_c, tau_s, w_s = self.values_at(omega)
+        return -2.0 * omega / w_s**2 * (tau_s - tau_c) * jnp.exp(-((omega / w_s) ** 2))
+
     def of_joints(self, tree: "KinematicTree", per_joint: PerJoint) -> "Stribeck":
         """Joints not named have the torque of the robot's file at any speed."""
         usual = tree.joint_coulomb_friction

@@ -1,12 +1,17 @@
-"""Coulomb friction in an exact step: the flow is linear between the instants at which it changes.
+"""Dry friction in an exact step: the flow is linear between the instants at which it changes.
 
-    slides    J dw/dt = tau - s tau_c - b w,   s = sign w       until w = 0
-    sticks    w = 0                                             until |tau| > tau_c
+    slides    J dw/dt = tau - s tau_f(w) - b w,   s = sign w    until w = 0
+    sticks    w = 0                                             until |tau| > tau_f(0)
 
 tau is all torque on the rotor at rest. The rotor stops at the first root of its speed, which the
-linear flow has in closed form. The torque at that instant decides: at most tau_c holds the rotor,
-a larger one turns it back. A rotor that sticks breaks away where the torque, a single exponential
-in voltage mode and a line in velocity mode, reaches tau_c.
+linear flow has in closed form. The torque at that instant decides: at most tau_f(0) holds the
+rotor, a larger one turns it back. A rotor that sticks breaks away where the torque, a single
+exponential in voltage mode and a line in velocity mode, reaches tau_f(0).
+
+Stribeck friction is linear about the speed w_0 at the start of each part, which makes the step one
+of second order (exponential Rosenbrock-Euler):
+
+    tau_f(w) = tau_f(w_0) + tau_f'(w_0) (w - w_0)
 
 The root is found by Newton's rule in a bracket on which the speed is monotone. Its derivatives
 follow from one more Newton step from there, whose slope is a constant (implicit function theorem):
@@ -18,7 +23,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from mime.control.linear_flow import Matrix2, flow, phi_1, phi_2, responses
+from mime.control.linear_flow import Matrix2, phi_1, response_integral, responses
+from mime.core.parameters import with_fields
+from mime.nodes.actuation.friction import Stribeck
 from mime.nodes.actuation.motor.drive import (
     Fields,
     Mode,
@@ -34,7 +41,8 @@ from mime.nodes.actuation.motor.rotor import inertia
 PARTS = 5
 """Parts of one step between stops, breakaways and reversals: four of these in a step. The rest of a
 step with more is spent at rest. Steps with real poles, and steps of at most half a period with
-complex ones, have three (none of 400,000 at random has a fourth); a longer step warns."""
+complex ones, have three (none of 400,000 at random has a fourth, with Coulomb friction); a longer
+step warns."""
 _ROUNDS = 60
 """Newton's steps or halvings of the bracket: from the whole step to one rounding of it by halvings
 alone takes 52."""
@@ -55,22 +63,41 @@ class _Part(NamedTuple):
 
 
 class _Motor(NamedTuple):
-    """The linear flow of a mode."""
+    """The linear flow of a mode, in a part of the step."""
 
     motor: MotorParameters
+    """Its damping is b and the slope of its friction."""
     state: Fields
     u: Fields
     tau_load: Any
     mode: Mode
     J: Any
     A: Matrix2
+    slides: Any
+    """The friction of the linear flow, continued to a speed of zero."""
+    holds: Any
+    """tau_f(0)."""
+
+    def about(self, at: _Part) -> "_Motor":
+        """The flow of a part that starts there: Stribeck friction is linear about that speed."""
+        friction, motor = self.motor.friction, self.motor
+        if not isinstance(friction, Stribeck):
+            return self
+        slope = friction.slope(at.omega)
+        damping = motor.damping_n_m_s + at.way * slope
+        motor = with_fields(motor, damping_n_m_s=damping)
+        return self._replace(
+            motor=motor,
+            A=_matrix(motor, self.state, self.u, self.mode, self.J),
+            slides=friction.torque(at.omega) - slope * at.omega,
+        )
 
     def rates(self, omega: Any, x: Any, way: Any) -> tuple[Any, Any]:
         """dw/dt and dx/dt of a rotor that slides in that way; without friction for way 0."""
         motor, u = self.motor, self.u
         b, L, R = motor.damping_n_m_s, motor.l_henry, circuit_resistance(motor, self.state, u)
         kt, ke = motor.constants(self.state["current"])
-        tau = self.tau_load - way * self.friction() - b * omega
+        tau = self.tau_load - way * self.slides - b * omega
         error = u["commanded_velocity"] - omega
         torque, x_dot = u["commanded_torque"] + tau, jnp.zeros_like(omega)
         if self.mode.velocity is not False:
@@ -82,29 +109,16 @@ class _Motor(NamedTuple):
             x_dot = select(self.mode.voltage, (V - R * x - ke * omega) / L, x_dot)
         return torque / self.J, x_dot
 
-    def friction(self) -> Any:
-        """tau_c."""
-        return self.motor.friction.torque(self.state["angular_velocity"])  # type: ignore[union-attr]
 
-    def turned(self, at: _Part, t: Any) -> Any:
-        """The angle of a rotor that slides for a time t."""
-        rate, _ = self.rates(at.omega, at.x, at.way)
-        found = t * (at.omega + t * phi_2(self.A.a * t) * rate)
-        if self.mode.voltage is False and self.mode.velocity is False:
-            return found
-        tau = self.tau_load - at.way * self.friction()
-        A, (w_ss, x_ss), _ = linear_system(self.motor, self.state, self.u, tau, self.mode, self.J)
-        angle = w_ss * t + flow(A, at.omega - w_ss, at.x - x_ss, t).integral_0
-        return select(self.mode.voltage | self.mode.velocity, angle, found)
-
-
-def step_with_coulomb(
+def step_with_friction(
     motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, dt: Any
 ) -> Fields:
-    """The state after dt of a motor with Coulomb friction; else as `linear.exact_step`."""
+    """The state after dt of a motor with Coulomb or Stribeck friction; else as `exact_step`."""
     J = inertia(motor)
     omega = state["angular_velocity"]
-    m = _Motor(motor, state, u, tau_load, mode, J, _matrix(motor, state, u, mode, J))
+    holds = motor.friction.torque(jnp.zeros_like(omega))  # type: ignore[union-attr]
+    A = _matrix(motor, state, u, mode, J)
+    m = _Motor(motor, state, u, tau_load, mode, J, A, holds, holds)
     y = motor.velocity_ki * state["velocity_integral_error"]
     x = select(mode.voltage, state["current"], select(mode.velocity, y, jnp.zeros_like(omega)))
     at_rest, _ = m.rates(jnp.zeros_like(omega), x, 0.0)
@@ -148,13 +162,14 @@ def _matrix(motor: MotorParameters, state: Fields, u: Fields, mode: Mode, J: Any
 
 def _way_from_rest(m: _Motor, at_rest: Any) -> Any:
     """The way in which a rotor at rest begins to slide, 0 where friction holds it."""
-    return jnp.where(jnp.abs(at_rest) * m.J > m.friction(), jnp.sign(at_rest), 0.0)
+    return jnp.where(jnp.abs(at_rest) * m.J > m.holds, jnp.sign(at_rest), 0.0)
 
 
 def _after(m: _Motor, at: _Part) -> _Part:
     """The rotor where it next stops, turns back or breaks away, or at the end of the step."""
     zero = jnp.zeros_like(at.omega)
     sticks = at.way == 0
+    m = m.about(at)
     # As it slides.
     w_dot, x_dot = m.rates(at.omega, at.x, at.way)
     stop, slope, stops = lax.stop_gradient(_stop(m.A, at, w_dot, x_dot))
@@ -166,7 +181,7 @@ def _after(m: _Motor, at: _Part) -> _Part:
     slid = at._replace(
         omega=jnp.where(stops, 0.0, at.omega + d_omega),
         x=at.x + d_x,
-        turned=at.turned + m.turned(at, t_slide),
+        turned=at.turned + at.omega * t_slide + response_integral(m.A, w_dot, x_dot, t_slide),
     )
     at_rest, _ = m.rates(zero, slid.x, 0.0)
     way = jnp.where(stops, _way_from_rest(m, at_rest), at.way)
@@ -174,7 +189,7 @@ def _after(m: _Motor, at: _Part) -> _Part:
     torque, x_dot = m.rates(zero, at.x, 0.0)
     torque_dot = m.A.b * x_dot
     to = jnp.sign(torque_dot)
-    gap = jnp.maximum(m.friction() / m.J - to * torque, 0.0)
+    gap = jnp.maximum(m.holds / m.J - to * torque, 0.0)
     grows = to != 0
     linear = gap / jnp.where(grows, jnp.abs(torque_dot), 1.0)
     part = -m.A.d * linear
@@ -207,7 +222,8 @@ def _stop(A: Matrix2, at: _Part, w_dot: Any, x_dot: Any) -> tuple[Any, Any, Any]
     """The first time at which a sliding rotor stops, its acceleration then, and whether it does.
 
     The distance f = s w from rest falls to a first minimum and rises, or rises to a maximum first:
-    later minima lie higher, as the motion about the steady speed decays.
+    later minima lie higher, as the motion about the steady speed decays. Stribeck friction may make
+    it grow: then a step must be shorter than half a period.
     """
     A, at, w_dot, x_dot = lax.stop_gradient((A, at, w_dot, x_dot))
     f_0, f_dot = at.way * at.omega, at.way * w_dot

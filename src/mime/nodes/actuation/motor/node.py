@@ -183,7 +183,7 @@ class MotorNode(MotorParameters):
         tau_load = rotor.load_on_rotor(self, u["load_torque"])
         if self.cogging is not None:
             tau_load = tau_load + self.cogging.torque(state["angle"])
-        step = linear.exact_step if self.friction is None else events.step_with_coulomb
+        step = linear.exact_step if self.friction is None else events.step_with_friction
         return step(self, state, u, tau_load, mode, dt)
 
     def compute_boundary_fluxes(

@@ -41,7 +41,7 @@ _UPDATE = f"{_MODULE}.MotorNode.update"
 
 MOTOR_META = MotorMeta(
     id="MIME-NODE-100",
-    version="2.5.0",
+    version="2.6.0",
     stability="experimental",
     summary=(
         "Single-axis rotary DC brushed motor that spins a body-fixed rotor, and any tool rigidly "
@@ -77,7 +77,7 @@ MOTOR_META = MotorMeta(
         r"\text{driven shaft:} \quad i_{n+1} \text{ at the constant } \omega_s, "
         r"\quad \theta_{n+1} = \theta_n + N \omega_s \Delta t",
         r"\text{exact:} \quad x_{n+1} = x_{ss} + e^{A \Delta t} (x_n - x_{ss}), \quad "
-        r"\text{with Coulomb friction from event to event}",
+        r"\text{with dry friction from event to event}",
     ),
     assumptions=(
         "One rotational degree of freedom, a rigid tool, a constant inertia; balanced unless "
@@ -105,9 +105,11 @@ MOTOR_META = MotorMeta(
         "Semi-implicit Euler is of first order, and takes the back-EMF and the PI explicitly: "
         "beyond largest_stable_timestep(), about 2 J R / (kt ke) in voltage mode, it grows without "
         "bound, and the node warns. integrator='exact' has no such limit.",
-        "With Coulomb friction an exact step finds up to four stops, breakaways and reversals and "
-        "spends the rest of the step at rest. None has more with real poles, or if it lasts half "
-        "a period of complex ones at most; a longer step warns.",
+        "With dry friction an exact step finds up to four stops, breakaways and reversals and "
+        "spends the rest of the step at rest. With Coulomb friction none has more with real poles, "
+        "or if it lasts half a period of complex ones at most; a longer step warns.",
+        "An exact step takes Stribeck friction as linear about its first speed: it is of second "
+        "order.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
         "step's mean by Kp (w_{n+1} - w_n).",
         "With reaction 'full' the mount's acceleration is that over the step, and its first step "
@@ -143,6 +145,7 @@ MOTOR_META = MotorMeta(
         ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
         ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
         ("2.5.0", "2026-11-19", "`friction=LoadFriction(...)`: friction that grows with the load."),
+        ("2.6.0", "2026-11-20", "Stribeck friction with the exact integrator."),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",
@@ -169,7 +172,7 @@ MOTOR_META = MotorMeta(
         Mapped("axis-angle to quaternion", f"{_MODULE}._quat_from_axis_angle", "in compose_pose"),
         Mapped("mode dispatch", f"{_MODULE}.drive.mode_of", "torque > voltage > velocity"),
         Mapped("e^{A dt}", "mime.control.linear_flow.flow", "2x2, closed form"),
-        Mapped("stop, breakaway", f"{_MODULE}.events.step_with_coulomb", "exact, Coulomb"),
+        Mapped("stop, breakaway", f"{_MODULE}.events.step_with_friction", "exact"),
         Mapped("driven shaft", f"{_MODULE}.rotor.driven_step"),
         Mapped("tau_s", f"{_MODULE}.rotor.shaft_torque"),
         Mapped("M_p, F_p", f"{_MODULE}.carried.reaction_wrench", "reaction 'full'"),
@@ -223,7 +226,8 @@ class MotorParameters(Node):
     """`"auto"`: first non-zero command wins. `"torque"`, `"voltage"`, `"velocity"`: 0 is obeyed."""
     integrator: str = option(default="semi_implicit", choices=("semi_implicit", "exact"))
     """`"semi_implicit"` Euler, or `"exact"`: matrix exponential, right for a step of any length.
-    With Coulomb friction it finds stops, breakaways and reversals within the step."""
+    With dry friction it finds stops, breakaways and reversals within the step; with Stribeck's it
+    is of second order."""
     shaft: str = option(default="free", choices=("free", "driven"))
     """`"free"`: the rotor turns by the torques on it. `"driven"`: the mechanism that carries its
     inertia turns it, at the input `shaft_velocity`, and takes the flux `shaft_torque`."""
@@ -336,9 +340,9 @@ class MotorParameters(Node):
 
     def _not_linear(self) -> Iterator[Problem]:
         mode, hint = self.command_mode, "Use integrator 'semi_implicit'"
-        if isinstance(self.friction, Stribeck | LoadFriction):
+        if isinstance(self.friction, LoadFriction):
             kind = type(self.friction).__name__
-            message = f"must be a Coulomb or None with integrator 'exact', got a {kind}"
+            message = f"must be Coulomb, Stribeck or None with integrator 'exact', got a {kind}"
             yield Problem(("friction",), message, hint)
         losses = None if self.gear is None else self.gear.efficiency
         limits = None if mode == "voltage" else self.limits

@@ -35,7 +35,6 @@ import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -282,17 +281,12 @@ def left_by(found: mime.Fit, own: ArmLog, tested: ArmLog, cut_hz: float) -> np.n
     """
     left = []
     with jax.enable_x64(True):
-        torques = partial(_torques, found.simulation.nodes["arm"])
+        arm = found.simulation.nodes["arm"]
+        torques = jax.vmap(partial(commanded_torques, arm))  # a second; to compile it takes longer
         for log in (own, tested):
             q, qd, qdd, tau = rows_of(log, cut_hz, ROWS_HZ)
             left.append((np.asarray(torques(q, qd, qdd)) - tau)[:, log.joints])
     return np.stack([left[1] - left[0].mean(axis=0), tau[:, tested.joints]])
-
-
-@jax.jit
-def _torques(arm: Any, *motion: np.ndarray) -> Any:
-    """Of rows of q, q', q''."""
-    return jax.vmap(lambda *row: commanded_torques(arm, *row))(*motion)
 
 
 def overlap(a: mime.Fit, b: mime.Fit) -> tuple[int, int, int]:

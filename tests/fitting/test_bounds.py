@@ -99,8 +99,8 @@ def test_what_is_open_towards_the_top_is_not_known():
         (0.0, 48.0, (False, False)),
         (0.0, np.inf, (False, False)),
         (0.0, 0.0614, (True, False)),
-        (0.0, 0.1, (True, False)),  # half of the start, which is larger than the value
-        (0.0, 0.1001, (False, False)),
+        (0.0, 0.2, (True, False)),  # half of it is the start, which is more than twice the value
+        (0.0, 0.2001, (False, False)),
         (0.0307 / 2, 0.0614, (True, True)),
         (0.0307 / 2.1, 0.0614, (True, False)),
     ):

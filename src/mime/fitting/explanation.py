@@ -194,7 +194,7 @@ def resolution(values: np.ndarray) -> float:
 def whiteness(r: np.ndarray) -> tuple[float, float]:
     """The probability of such correlations in white noise, and the part R² that is foretold."""
     from scipy.linalg import solve_toeplitz
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     n, rho = len(r), correlations(r)
     lags = len(rho)
@@ -202,7 +202,7 @@ def whiteness(r: np.ndarray) -> tuple[float, float]:
         return 1.0, 0.0
     Q = n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1)))
     foretold = float(rho @ solve_toeplitz(np.concatenate([[1.0], rho[:-1]]), rho))
-    return float(chi2.sf(Q, lags)), max(foretold - lags / n, 0.0)
+    return float(chdtrc(lags, Q)), max(foretold - lags / n, 0.0)
 
 
 def correlations(r: np.ndarray) -> np.ndarray:

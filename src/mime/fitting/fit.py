@@ -148,7 +148,7 @@ def _judged(found: Fit, strict: bool) -> Fit:
 
 
 def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unknowns: Any) -> Fit:
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     model, z, noise, prior, loss = solved.model, solved.z, solved.noise, solved.prior, solved.loss
     residuals, _ = model.linearised(z)
@@ -158,7 +158,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
     real = np.concatenate([np.ones(above, bool), prior.is_real])
     low, high = prior.low, prior.high
-    quantile = float(student.ppf(0.975, max(rows - len(z), 1)))
+    quantile = float(stdtrit(max(rows - len(z), 1), 0.975))
     is_zero = at_zero(model, z, noise, prior, loss, quantile)
     at_bound = (z - low < 1e-6) | (high - z < 1e-6) | is_zero
     zeros = [

@@ -112,9 +112,9 @@ def outliers(u: np.ndarray) -> np.ndarray:
     beyond the noise for longer is what the model has not.
     """
     from scipy.ndimage import label, median_filter
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    bound = norm.isf(0.5 * _SURE / max(len(u), 1))
+    bound = -ndtri(0.5 * _SURE / max(len(u), 1))
     beyond = np.abs(u) > bound
     runs, _ = label(beyond)
     is_short = np.bincount(runs)[runs] <= _IN_A_ROW

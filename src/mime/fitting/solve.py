@@ -114,10 +114,17 @@ def levenberg_marquardt(
     z = np.clip(z, prior.low, prior.high)
     damping: np.ndarray = np.full(len(z), 1e-3)
     sigma = noise if callable(noise) else lambda parts: noise
-    settled, count, same = np.zeros(len(z), bool), 0, np.arange(len(z))
-    simulated = len(z)
+    count, same = 0, np.arange(len(z))
+    if apart:
+        _, first, number = np.unique(z, axis=0, return_index=True, return_inverse=True)
+        same = first[number.reshape(-1)]
+    settled = same < np.arange(len(z))
+    simulated = len(np.unique(same))
     try:
-        parts = normal(z)
+        parts = normal(z[np.unique(same)])
+        if apart:
+            number = np.searchsorted(np.unique(same), same)
+            parts = {f: tuple(np.asarray(x)[number] for x in own) for f, own in parts.items()}
         sums = _weighted(parts, z, sigma(parts), prior)
         for count in range(rounds):
             cost, slope, curvature = sums
@@ -130,9 +137,10 @@ def levenberg_marquardt(
             simulated += len(rows)
             there = _weighted(new, ahead, sigma(parts), prior)[0]
             better = there < cost
+            promised = np.abs(_promised(ahead - z, slope, curvature))  # a bound may cut a step
+            gain = np.where(better, cost - there, promised)
+            settled |= (gain < least_gain * cost + 1e-9) | (damping > 1e10)
             z = np.where(better[:, None], ahead, z)
-            gain = np.where(better, cost - there, 0.0)
-            settled |= (better & (gain < least_gain * cost + 1e-9)) | (damping > 1e10)
             damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
             parts = {
                 f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts
@@ -219,6 +227,11 @@ def _step(
     A = curvature * free[:, :, None] * free[:, None, :]
     A = A + np.einsum("bi,ij->bij", damping[:, None] * diagonal + held, np.eye(slope.shape[1]))
     return -np.linalg.solve(A, (slope * free)[..., None])[..., 0]
+
+
+def _promised(dz: np.ndarray, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """What a step would gain if the cost were a parabola."""
+    return -np.einsum("bi,bi->b", dz, 2.0 * slope + np.einsum("bij,bj->bi", curvature, dz))
 
 
 def polish(

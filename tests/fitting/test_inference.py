@@ -202,6 +202,18 @@ def test_a_late_sensor_that_may_not_be_late_is_seen(simulation):
     assert "rows late; let `delay` be unknown" in str(fit)
 
 
+def test_what_is_late_in_one_log_and_early_in_another_is_no_delay_of_the_sensor(simulation):
+    logs = []
+    for number, late in enumerate((1.5, -1.5)):
+        made, _ = log(6 + number, 0.03)
+        made["current"] = made["current"] - CLEAN + current(late=late * PERIOD)
+        logs.append(mime.Log(made, name=f"run{number}"))
+    fit = fitted(simulation, logs)
+    assert not fit.is_explained
+    assert "rows late" not in str(fit)
+    assert "rows early" not in str(fit)
+
+
 def test_a_delay_is_named_from_a_tenth_of_a_row_on():
     rows = np.arange(200.0)
     for late, named in ((0.3, 0.3), (-0.3, -0.3), (0.05, 0.0)):

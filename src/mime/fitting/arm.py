@@ -1,7 +1,7 @@
 """A `Fit` of an arm by its inverse dynamics: rank, base parameters, and bodies that exist."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -42,6 +42,11 @@ from mime.running.simulation import Simulation
 _ROUNDS = 25
 _MATTERS = 0.01
 """The part of chi² that bodies which exist may cost before it is said."""
+_QUIETER, _LOUDER = 0.05, 0.1
+"""A motion of half as many pieces is taken where it lets the noise of torques fall by the first
+part, which the white noise of angles never does. Where it does, angles have noise that the fit
+takes for accelerations, and inertias come out too small; so motions of fewer pieces are taken as
+long as the noise of torques stays within the second part of the least."""
 
 
 def fit_torques(
@@ -67,9 +72,36 @@ def fit_torques(
     with progress_bar(_ROUNDS, 0, progress) as tell:
         stds = _stds(looked_for)
         region = region_of(double, shown.coordinates, shown.z, stds, _of_bodies(looked_for))
-        found = solve(model, runs, given_noise(record), stds, region, tell)
-    result = _result(simulation, model, record, found, region, held, looked_for)
+        said = given_noise(record)
+        found, factor = _coarsened(
+            lambda runs: solve(model, runs, said, stds, region, tell), runs, said
+        )
+    if factor > 1:
+        held = [run.coarser(factor) for run in held]
+    result = _result(simulation, model, record, found, region, held, looked_for, factor)
     return dataclasses.replace(result, notes=(*still, *result.notes))
+
+
+def _coarsened(
+    solved: Callable[[Sequence[Run]], Found], runs: Sequence[Run], said: Mapping[str, float]
+) -> tuple[Found, int]:
+    """The minimum, and how many times fewer pieces its motion has than its angles ask for."""
+    found, factor = solved(runs), 1
+    least = _loudness(found)
+    while not are_white(_left(found, said)):
+        coarser = [run.coarser(2 * factor) for run in runs]
+        if coarser[0].motion.pieces == found.runs[0].motion.pieces:
+            break  # the fewest
+        other = solved(coarser)
+        if _loudness(other) > least + (_LOUDER if factor > 1 else -_QUIETER):
+            break
+        found, factor, least = other, 2 * factor, min(least, _loudness(other))
+    return found, factor
+
+
+def _loudness(found: Found) -> float:
+    """Mean of log sigma_tau over the sensors."""
+    return float(np.mean(np.log(list(found.noise.values()))))
 
 
 def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
@@ -137,6 +169,7 @@ def _result(
     region: Region,
     held: Sequence[Run],
     looked_for: tuple[Coordinate, ...],
+    factor: int,
 ) -> Fit:
     from scipy.special import stdtrit
 
@@ -201,7 +234,7 @@ def _result(
                 with_delay,
                 [_motion_of(r) for r in found.runs],
             ),
-            lambda: missing_torques(found, rank),
+            lambda: missing_torques(found, rank, arm),
         ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, found.u, rank, kinds),
@@ -217,7 +250,7 @@ def _result(
         outliers=outliers_by_row(record, residuals, found.noise),
         traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
-        how=_how(found, rank, shown),
+        how=_how(found, rank, shown, factor),
         notes=changed_starts(model.simulation, looked_for),
     )
 
@@ -260,7 +293,7 @@ def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.nda
     return {field: np.concatenate(found) for field, found in parts.items()}
 
 
-def _how(found: Found, rank: Rank, shown: Told) -> str:
+def _how(found: Found, rank: Rank, shown: Told, factor: int) -> str:
     from scipy.special import chdtri
 
     run = found.runs[0]
@@ -269,9 +302,14 @@ def _how(found: Found, rank: Rank, shown: Told) -> str:
     felt = rank.felt([c.kind in KINDS for c in shown.coordinates])
     words = (
         f"by inverse dynamics: the torques feel {felt} combinations of the {count} parameters; the "
-        f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
+        f"motion is a spline of {run.motion.pieces} pieces, found together with them in "
         f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
     )
+    if factor > 1:
+        words += (
+            f"\nthe noise of the angles is not white: a spline of {factor} times as many pieces "
+            "would explain the torques less well"
+        )
     if found.price > max(chdtri(max(rank.count, 1), 1e-3), _MATTERS * _values(found)):
         words += (
             f"\nbodies that exist fit worse than sums of moments alone would (chi² "

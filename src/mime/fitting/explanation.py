@@ -25,6 +25,8 @@ _SMALLEST = 1e-4
 _LATE, _LEAST_LATE, _LATEST = 0.1, 0.1, 10.0
 """The part of a residual that a shift in time must take away, and the fewest and most rows of one
 that is named: less is no delay of a sensor, and over more a signal is a straight line no longer."""
+_APART = 0.3
+"""Of their median, how far apart the delays of one sensor in its logs may be."""
 _OWN = 0.05
 """A line is no resonance of its own where the model's reading has this part of its power there."""
 _LINE = 0.05
@@ -128,15 +130,18 @@ def checks(
                   besides the inputs
     """
     found = []
-    for number, (experiment, left) in enumerate(
-        zip(model.experiments, model.split(residuals), strict=True)
-    ):
-        made = [s.measured + r for s, r in zip(experiment.sensors, left, strict=True)]
+    each = [
+        [s.measured + r for s, r in zip(e.sensors, left, strict=True)]
+        for e, left in zip(model.experiments, model.split(residuals), strict=True)
+    ]
+    late = {field: _late_in_all(model, field, each) for field in model.fields}
+    for number, (experiment, made) in enumerate(zip(model.experiments, each, strict=True)):
         for sensor, reading in zip(experiment.sensors, made, strict=True):
             sure = known_noise if isinstance(known_noise, bool) else known_noise[sensor.field]
             may_be_late = sensor.field not in with_delay
             moved = list(motions[number][sensor.field].T) if motions else []
-            words = _seen(experiment, sensor, made, reading, may_be_late, moved)
+            rows = late[sensor.field] if may_be_late else 0.0
+            words = _seen(experiment, sensor, made, reading, may_be_late, rows, moved)
             found.append(_check(experiment, sensor, reading, noise[sensor.field], sure, words))
     return found
 
@@ -215,16 +220,17 @@ def _seen(
     made: Sequence[np.ndarray],
     reading: np.ndarray,
     may_be_late: bool,
+    late_rows: float,
     moved: Sequence[np.ndarray],
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
     if may_be_late and (limit := sensor.place.channel.delay):
         words.append(f"its delay is at the limit of {limit} row{'s' * (limit > 1)}")
-    elif may_be_late and (rows := _late_rows(sensor, reading)):
-        late = "late" if rows > 0 else "early"
+    elif late_rows:
+        late = "late" if late_rows > 0 else "early"
         words.append(
-            f"it is as if the sensor were {abs(rows):.2g} rows {late}; let `delay` be unknown"
+            f"it is as if the sensor were {abs(late_rows):.2g} rows {late}; let `delay` be unknown"
         )
     speed = speed_of(experiment, sensor, made)
     if speed is not None:
@@ -258,6 +264,20 @@ def has_line(values: np.ndarray, frequency: float, period_s: float) -> bool:
     at = round(frequency * len(values) * period_s)
     near = power[max(at - 2, 1) : at + 3]
     return bool(near.sum() > _LINE * power[1:].sum() > 0)
+
+
+def _late_in_all(model: Model, field: str, made: Sequence[Sequence[np.ndarray]]) -> float:
+    """The median of the rows by which a sensor is late; 0 unless it is so in all logs alike."""
+    rows = np.array(
+        [
+            _late_rows(sensor, reading)
+            for e, readings in zip(model.experiments, made, strict=True)
+            for sensor, reading in zip(e.sensors, readings, strict=True)
+            if sensor.field == field and np.ptp(sensor.measured) > 0
+        ]
+    )
+    middle = float(np.median(rows)) if len(rows) else 0.0
+    return middle if np.all(np.abs(rows - middle) <= _APART * abs(middle)) else 0.0
 
 
 def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:

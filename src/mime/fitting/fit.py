@@ -47,6 +47,9 @@ from mime.fitting.zero import at_zero, may_be_zero
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
 
+_SHOWN = ("rad", "rad/s", "m", "m/s", "°C")
+"""Units of initial states that are listed."""
+
 
 def fit(
     simulation: Simulation,
@@ -323,14 +326,22 @@ def _in_windows(
     runs = _free_runs(model, z, False)
     if held is not None:
         runs += _free_runs(*held, True)
-    names = [f"{n}.{f}{list(i) if i else ''}" for n, f, i in windows.slots]
-    free = np.any(windows.is_free, axis=0).tolist()
+    sampled = sampled_nodes(model.simulation)
+    free: dict[bool, list[str]] = {True: [], False: []}
+    for (node, field, index), is_free in zip(
+        windows.slots, np.any(windows.is_free, axis=0), strict=True
+    ):
+        if is_free:
+            unit = model.simulation.nodes[node].state_spec()[field].unit
+            is_shown = unit in _SHOWN and node not in sampled
+            free[is_shown].append(f"{node}.{field}{list(index) if index else ''}")
     return InWindows(
         windows.seconds,
         len(windows.first),
         len(held[0].experiments) if held is not None else 0,
-        tuple(name for name, is_free in zip(names, free, strict=True) if is_free),
+        tuple(free[True]),
         runs,
+        tuple(free[False]),
     )
 
 

@@ -210,10 +210,8 @@ def _windows(fit: "Fit") -> Iterator[str]:
     if (found := fit.windows) is None:
         return
     held = f", {found.held_out} held out" if found.held_out else ""
-    yield (
-        f"windows of {found.seconds:g} s: {found.fitted} fitted{held}; free at the start of each: "
-        f"{', '.join(found.states)}"
-    )
+    free = f"; free at the start of each: {', '.join(found.states)}" if found.states else ""
+    yield f"windows of {found.seconds:g} s: {found.fitted} fitted{held}{free}"
     fitted = [run for run in found.free_runs if not run.held_out]
     for field in dict.fromkeys(run.field for run in fitted):
         own = [run for run in fitted if run.field == field]

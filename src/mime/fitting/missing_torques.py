@@ -17,7 +17,7 @@ from mime.fitting.rank import Rank
 from mime.fitting.torques import Run, joint_of
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
-_ALMOST, _NEW = 0.8, 0.15
+_ALMOST, _NEW = 0.8, 0.05
 """Of the best part: another torque that takes as much away is named as well. Of a torque's own
 size, what must be left of it beside the unknowns."""
 
@@ -46,7 +46,7 @@ def _candidates(run: Run, part: Rows) -> list[Candidate]:
     sensor = _sensor(run, part)
     joint, motion = joint_of(sensor.place), run.motion.at(part.time_s)
     load = sensor.measured + part.left
-    return candidates(motion[:, 0, joint], motion[:, 1, joint], {part.field: load})
+    return candidates(motion[:, 0, joint], motion[:, 1, joint], {part.field: load}, is_sharp=True)
 
 
 def _sensor(run: Run, part: Rows) -> Sensor:

@@ -156,16 +156,14 @@ def percent(left_and_torque: np.ndarray) -> float:
 
 
 def fitted(log: ArmLog, row_hz: float, by_load: bool = False, coupled: bool = True) -> mime.Fit:
-    """MIME's: every body, friction, offset and, at motors that joints share, every rotor.
+    """MIME's: every body, rotor, friction and offset.
 
     By load, a motor whose torque is nearly all friction would explain it by friction of itself:
     shares are known beforehand to be 0.05 ± 0.1.
     """
     tree = mime.parse_robot(log.urdf)
     n, T = tree.num_joints, log.transmission if coupled else np.diag(np.diag(log.transmission))
-    has_motors = bool(np.any(np.eye(n) != T))
-    if has_motors:
-        tree = tree.with_drives(np.full(n, 1e-4), T)
+    tree = tree.with_drives(np.full(n, 1e-4), T)
     dry = 0.2 * np.linalg.solve(T.T, log.torque.T).std(axis=1)
     graph = mime.GraphManager()
     graph.add_node(
@@ -186,8 +184,7 @@ def fitted(log: ArmLog, row_hz: float, by_load: bool = False, coupled: bool = Tr
         for j in range(n)
     }
     unknowns = [f"arm.link[{name}]" for name in tree.link_names]
-    unknowns += ["arm.tree.rotor_inertia"] if has_motors else []
-    unknowns += ["arm.joint_friction_n_m_s"]
+    unknowns += ["arm.tree.rotor_inertia", "arm.joint_friction_n_m_s"]
     unknowns += [f"arm.friction.{'coulomb_' if by_load else ''}torque_n_m"]
     looked_for = dict.fromkeys(unknowns, mime.Unknown())
     if by_load:
@@ -253,7 +250,7 @@ class Case:
     logs: tuple[ArmLog, ArmLog]
     fitted_hz: float
     cut_hz: float
-    """Where angles are filtered: below what the encoders resolve in accelerations."""
+    """Where angles are filtered: where least squares foretell the other log best."""
     by_load: bool = False
 
 
@@ -266,14 +263,14 @@ def cases(folder: Path) -> Iterator[Case]:
         yield Case("TX40, and friction by load", halves, 200.0, 40.0, by_load=True)
     if (at := folder / "panda").exists():
         log = panda(at)
-        yield Case("Panda", (log.part(0, 0.5), log.part(0.5, 1)), 100.0, 12.0)
+        yield Case("Panda", (log.part(0, 0.5), log.part(0.5, 1)), 100.0, 8.0)
     if (at := folder / "pendulum").exists():
         one, *others = (
             pendulum(at / f"{name}.csv", at / "pendulum.urdf", ["position"], ["torque"])
             for name in ("system_identification", "ddp", "direct_collocation")
         )
         for other in others:
-            yield Case("DFKI pendulum", (one, other), 1e9, 10.0)
+            yield Case("DFKI pendulum", (one, other), 1e9, 8.0)
     if (at := folder / "double_pendulum").exists():
         logs = [
             pendulum(
@@ -284,7 +281,7 @@ def cases(folder: Path) -> Iterator[Case]:
             )
             for number in ("00", "03")
         ]
-        yield Case("DFKI double pendulum", (logs[0], logs[1]), 100.0, 20.0)
+        yield Case("DFKI double pendulum", (logs[0], logs[1]), 100.0, 6.0)
 
 
 def main(folder: Path) -> None:

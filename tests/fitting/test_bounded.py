@@ -73,6 +73,20 @@ def test_a_matrix_stays_positive_definite_and_no_other_is_nearer(seed):
     assert float(np.sum((W @ (u - aim)) ** 2)) < 2.0 * tried.cost + 2.0 * d * least
 
 
+def test_a_matrix_that_has_rounded_to_a_singular_one_is_a_place_to_go_on_from():
+    random = np.random.default_rng(3)
+    slopes = symmetric(random, 3)
+    A, free = slopes.reshape(6, -1).T, np.full(6, np.inf)
+    start = np.linalg.lstsq(A, np.eye(3).ravel(), rcond=None)[0]
+    aim, W = start + random.normal(size=6), 10.0 * random.normal(size=(6, 6))
+    cone = Cone(np.arange(6), np.zeros((3, 3)), slopes).in_its_own(start)
+    region = Region(start, -free, free, free, (cone,))
+    singular = np.linalg.lstsq(A, np.diag([1.0, 1.0, -1e-15]).ravel(), rcond=None)[0]
+    costs = [np.sum((W @ (region.least(W, aim, at) - aim)) ** 2) for at in (None, singular)]
+    # Both end within the last weight of the barrier, twice for each of three rows.
+    np.testing.assert_allclose(costs[1], costs[0], atol=2 * 3 * LEAST, rtol=1e-6)
+
+
 def test_what_a_log_leaves_open_stays_at_the_start():
     random = np.random.default_rng(0)
     slopes = symmetric(random, 3)

@@ -1,5 +1,7 @@
 """Bounds of a fit by simulation: values on them, at zero, and intervals that end there."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
@@ -7,6 +9,7 @@ from scipy.optimize import least_squares
 import mime
 from fitting.motors import NOISE, TRUE, bench, clean_motor, motor_matrices, sampled
 from mime import Channel, Unknown
+from mime.fitting.unknown import Coordinate
 
 COLUMNS = {
     "volts": "motor.commanded_voltage",
@@ -62,6 +65,47 @@ def test_friction_that_a_machine_has_not_is_at_its_bound(window):
     assert float(fit.simulation.nodes["motor"].damping_n_m_s) == 0.0
     assert "at its bound, 0 N·m·s/rad" in str(fit)
     assert fit[INERTIA].low < TRUE["J"] < fit[INERTIA].high
+
+
+def test_friction_near_zero_has_a_value_and_an_interval_that_contains_zero():
+    """Beside SciPy, which looks for the damping itself, of either sign."""
+    table = log(b=0.0)
+    fit = fitted(table, [INERTIA, DAMPING])
+    found = fit[DAMPING]
+    assert found.kind == "known"
+    assert found.low == 0.0
+
+    def residuals(x):
+        p = {**TRUE, "J": TRUE["J"] * np.exp(x[0]), "b": TRUE["b"] * x[1]}
+        y = sampled(*motor_matrices(**p), table["volts"], table["time"], table["time"])
+        return ((y - np.stack([table["speed"], table["current"]], axis=1))[1:] / NOISE).ravel()
+
+    ended = least_squares(residuals, [0.0, 0.5], xtol=1e-14, ftol=1e-14, gtol=1e-14)
+    std = np.sqrt(np.linalg.inv(ended.jac.T @ ended.jac)[1, 1])
+    # As far as two searches and SciPy's differences agree; 1.96 is Student's of 598 degrees.
+    assert found.value / TRUE["b"] == pytest.approx(ended.x[1], abs=0.01 * std)
+    assert found.high / TRUE["b"] == pytest.approx(ended.x[1] + 1.964 * std, rel=0.01)
+    assert f"{found.value:.4g} N·m·s/rad + " in str(fit)
+
+
+def test_what_is_open_towards_the_top_is_not_known():
+    share = Coordinate(
+        "motor.friction.external_load", "", "parameter", True, 0.1, 0.1, 0.0, np.inf, None, True,
+        ("motor.friction.external_load",), True,
+    )  # fmt: skip
+    mass = dataclasses.replace(share, may_be_zero=False)
+    z = np.log(0.0307)
+    for low, high, narrow in (
+        (0.0, 48.0, (False, False)),
+        (0.0, np.inf, (False, False)),
+        (0.0, 0.0614, (True, False)),
+        (0.0, 0.1, (True, False)),  # half of the start, which is larger than the value
+        (0.0, 0.1001, (False, False)),
+        (0.0307 / 2, 0.0614, (True, True)),
+        (0.0307 / 2.1, 0.0614, (True, False)),
+    ):
+        ends = np.log(low) if low else -np.inf, np.log(high)
+        assert tuple(c.is_narrow(z, *ends) for c in (share, mass)) == narrow, (low, high)
 
 
 def test_what_no_row_feels_is_not_taken_for_zero():

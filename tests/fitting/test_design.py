@@ -9,6 +9,7 @@ from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_
 from mime.cli import main
 from mime.fitting.design import basis
 from mime.fitting.rank import rank_of
+from mime.fitting.unknown import WIDEST_LOG
 from sizes import sized
 
 pytestmark = pytest.mark.slow
@@ -238,8 +239,8 @@ def test_the_log_det_is_that_of_the_information_however_little_there_is():
     none, known = np.zeros(4, bool), np.array([True, True, False, True])
     inverse = np.linalg.inv(J.T @ J)[np.ix_(known, known)]
     for size in (1e3, 1.0, 1e-9):
-        rank = rank_of(size * J, np.ones(4, bool), none, 1.96)
+        rank = rank_of(size * J, np.full(4, WIDEST_LOG), none, 1.96)
         expected = -np.linalg.slogdet(inverse)[1] + 2 * 3 * np.log(size)
         assert rank.log_det(known) == pytest.approx(expected, rel=1e-9)
     J[:, 0] = J[:, 1]
-    assert rank_of(J, np.ones(4, bool), none, 1.96).log_det(known) == -np.inf
+    assert rank_of(J, np.full(4, WIDEST_LOG), none, 1.96).log_det(known) == -np.inf

@@ -5,7 +5,7 @@ import pytest
 
 import mime
 from fitting.motors import sampled
-from mime.fitting.explanation import resolution, resonance
+from mime.fitting.explanation import has_line, resolution, resonance
 
 ROTOR, LOAD, STIFFNESS, DAMPING = 0.02, 0.05, 78.5, 0.10
 HERTZ = np.sqrt(STIFFNESS * (1 / ROTOR + 1 / LOAD)) / (2 * np.pi)
@@ -59,6 +59,16 @@ def test_noise_and_a_slow_drift_are_no_resonance():
     random = np.random.default_rng(1)
     assert resonance(np.cumsum(random.normal(size=1000)), [], 1e-3) is None
     assert resonance(np.zeros(1000), [], 1e-3) is None
+
+
+def test_an_input_has_lines_where_its_sines_are_and_a_random_one_has_none():
+    time = 1e-2 * np.arange(1000)
+    sines = np.sin(2 * np.pi * 0.5 * time) + 0.5 * np.cos(2 * np.pi * 3.03 * time)
+    assert [has_line(sines, f, 1e-2) for f in (0.5, 3.0, 1.2, 6.0)] == [True, True, False, False]
+    # Five bins of 500 have a hundredth of white power, and rarely three times as much.
+    noise = np.random.default_rng(0).normal(size=1000)
+    assert not any(has_line(noise, f, 1e-2) for f in np.arange(0.5, 49.0))
+    assert not has_line(np.ones(1000), 1.0, 1e-2)
 
 
 def test_the_steps_of_an_encoder_are_seen():

@@ -155,7 +155,6 @@ BAD = {
     "an input that is missing": (cell(8, "volts", None), r"log.csv:10: column 'volts' must have"),
     "time repeats": (cell(6, "time", 0.005), r"log.csv:8: column 'time' must increase.*repeats"),
     "time goes back": (cell(6, "time", 0.0), r"log.csv:8: column 'time' .* goes back from 0.005"),
-    "a constant": (scaled("current", 0.0), r"log.csv:2: column 'current' is 0 in every row"),
     "a spike": (cell(9, "current", 900.0), r"log.csv:11: column 'current' is 900, and all other"),
     "no column": (lambda table: table.pop("current"), r"log.csv: has no column 'current'"),
     "a gap": (cell(39, "time", 0.1), r"log.csv:41: column 'time' nothing is logged for 0.062 s"),
@@ -171,6 +170,41 @@ def test_a_bad_log_is_refused_with_file_row_and_column(tmp_path, name):
     path = written(tmp_path / "log.csv", table, ";" if "comma" in name else ",")
     with pytest.raises(mime.LogError, match=expected):
         experiment(SIMULATION, Log(path), COLUMNS)
+
+
+def still(rows=301):
+    """The motor without volts, its sensors rounded: none of them moves."""
+    zeros = [0.0] * rows
+    return {**plain(rows), "volts": zeros, "speed": zeros, "current": zeros}
+
+
+def test_a_sensor_that_moves_in_no_log_is_refused(tmp_path):
+    table = plain()
+    table["current"] = [0.25] * 40
+    path = written(tmp_path / "log.csv", table)
+    expected = r"log.csv: column 'current' is 0.25 in every row: a sensor that does not move"
+    with pytest.raises(mime.LogError, match=expected):
+        mime.fit(SIMULATION, path, COLUMNS, UNKNOWNS, progress=False)
+    logs = [Log(table, name="a"), Log(table, name="b"), Log(plain(), name="c", held_out=True)]
+    with pytest.raises(mime.LogError, match="in every row, and moves in none of the 2 fitted logs"):
+        mime.fit(SIMULATION, logs, COLUMNS, UNKNOWNS, progress=False)
+
+
+@pytest.mark.parametrize("window", ["auto", 0.1])
+def test_a_log_in_which_no_sensor_moves_is_kept_beside_others(window):
+    logs = [
+        Log(still(), name="still"),
+        Log(plain(301), name="moved"),
+        Log(still(), name="test", held_out=True),
+    ]
+    fit = mime.fit(bench(1.0), logs, COLUMNS, UNKNOWNS, window=window, starts=1, progress=False)
+    assert fit.is_explained
+    for name, symbol in zip(UNKNOWNS, "RLKJb", strict=True):
+        assert fit[name].kind == "known"
+        assert fit[name].low < TRUE[symbol] < fit[name].high
+    for column in ("speed", "current"):
+        words = f"column '{column}' does not move in 2 of 3 logs (still, test); it moves in others"
+        assert words in str(fit)
 
 
 def test_a_row_of_another_length_and_a_missing_file_are_refused(tmp_path):

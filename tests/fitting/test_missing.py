@@ -1,11 +1,15 @@
 """What is missing in a model is named: logs of machines that have one part more."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import mime
+from fitting.arms import graph_of
 from fitting.motors import COLUMNS, NAMES, NOISE, PERIOD, TRUE, UNKNOWNS, bench, motor_log
-from mime.fitting.missing import candidates, named
+from mime.fitting.missing import _joints, candidates, named
+from mime.models import model_path
 
 ROWS, FINE = 601, 50
 TIME = PERIOD * np.arange(ROWS)
@@ -75,6 +79,9 @@ def test_the_part_that_the_log_has_and_the_model_has_not_is_named_with_its_size(
     # One linear step, beside parameters that have taken a part of it: up to a third.
     assert size / 1.5 < found < 1.1 * size
     assert f"\n    {first}\n" in str(fit)
+    # What is left has its lines where the inputs have theirs: no resonance, and none is named.
+    kinds = [words for sensor in fit.explained.values() for words in sensor.kinds]
+    assert not [words for words in kinds if "Hz" in words]
 
 
 def test_nothing_is_named_where_the_model_has_it_all(simulation):
@@ -94,6 +101,16 @@ def test_friction_that_drives_is_not_named():
     assert found.part == pytest.approx(1.0, abs=1e-12)
     assert named(0.7 * column, J, tried, rows) == []
     assert named(-0.7 * column, column[:, None], tried, rows) == []  # the model has it
+
+
+def test_joints_are_named_as_their_addresses(simulation):
+    arm = graph_of(mime.parse_urdf(str(model_path("planar_arm_3link"))))
+    for graph, names in (
+        (arm, ["arm.joint[shoulder]", "arm.joint[elbow]", "arm.joint[wrist]"]),
+        (simulation, ["motor"]),
+    ):
+        found = [joint.name for joint in _joints(SimpleNamespace(simulation=graph))]
+        assert list(dict.fromkeys(found)) == names
 
 
 def test_a_joint_that_rests_has_no_candidates():

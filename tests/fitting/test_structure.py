@@ -14,6 +14,7 @@ from mime.fitting.log import Log
 from mime.fitting.model import Model, first_fineness
 from mime.fitting.rank import rank_of
 from mime.fitting.solve import prior_of
+from mime.fitting.unknown import WIDEST_LOG
 
 PAGE = Path(__file__).parents[2] / "docs" / "what_sensors_tell.md"
 SYMBOLS = dict(zip(UNKNOWNS, ("R", "L", "kt", "J", "b"), strict=True)) | {
@@ -49,7 +50,7 @@ def told(simulation, log, columns, unknowns):
     def of(fields):
         spread = {f: 1e-6 * np.std(s.measured) for s in one.sensors for f in [s.field]}
         J = np.concatenate([np.asarray(jacobian[f]) / spread[f] for f in fields])
-        rank = rank_of(J, np.ones(len(z), bool), np.zeros(len(z), bool), 1.96)
+        rank = rank_of(J, np.full(len(z), WIDEST_LOG), np.zeros(len(z), bool), 1.96)
         with jax.enable_x64(True):
             together = combinations(simulation, found, z, rank)
         known = [SYMBOLS[c.name] for c, k in zip(found, rank.kinds(), strict=True) if k == "known"]

@@ -11,6 +11,7 @@ from scipy.stats import t as student
 import mime
 from fitting.motors import COLUMNS, NOISE, PERIOD, TRUE, UNKNOWNS, bench, clean_motor
 from mime.fitting.rank import rank_of
+from mime.fitting.unknown import WIDEST_LOG
 from mime.fitting.widening import Residual, are_white, correlation_time, widened, windows
 from sizes import FULL, sized
 
@@ -47,7 +48,7 @@ def half_widths(slopes, noise, times, logs=None):
     ]
     count = J.shape[1]
     quantile = float(student.ppf(0.975, len(e) - count))
-    rank = rank_of(J / sigma, np.ones(count, bool), np.zeros(count, bool), quantile)
+    rank = rank_of(J / sigma, np.full(count, WIDEST_LOG), np.zeros(count, bool), quantile)
     wide = widened(rank, left, J / sigma, np.zeros((0, count)))
     return z, rank.half_widths, wide.half_widths
 
@@ -180,7 +181,7 @@ def test_the_covariance_has_the_deviations_of_the_intervals_and_is_one():
     slopes = np.concatenate(motor_slopes(rows))
     noise = correlated(np.random.default_rng(0), 2 * rows, 0.9)
     z, *_ = np.linalg.lstsq(slopes, noise, rcond=None)
-    rank = rank_of(slopes, np.ones(5, bool), np.zeros(5, bool), 1.96)
+    rank = rank_of(slopes, np.full(5, WIDEST_LOG), np.zeros(5, bool), 1.96)
     t = PERIOD * np.arange(rows)
     left = slopes @ z - noise
     parts = [Residual(0, f, t, own) for f, own in zip("ab", np.split(left, 2), strict=True)]

@@ -17,6 +17,7 @@ from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.model import Model
 from mime.fitting.parameters import KINDS
 from mime.fitting.rank import Rank, rank_of
+from mime.fitting.unknown import WIDEST
 
 Known = tuple[tuple[str, float], ...]
 """Names of parameters, each with half of its 95 % interval, in logarithms."""
@@ -79,9 +80,11 @@ def advice(
     if not open_ or extended is None:
         return None
     readings, slopes = extended.programs.linearised(z, extended.data)
-    spreads = {s.field: np.std(s.measured) for e in model.whole.experiments for s in e.sensors}
+    spreads = dict.fromkeys(model.fields, 0.0)
+    for e in model.whole.experiments:
+        for s in e.sensors:
+            spreads[s.field] = max(spreads[s.field], float(np.std(s.measured)))
     part = float(np.median([noise[field] / spreads[field] for field in model.fields]))
-    is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: Advice | None = None
     for field in extended.fields:
         spread = float(np.std(readings[field]))
@@ -91,7 +94,6 @@ def advice(
             jacobian,
             np.asarray(slopes[field]) @ turn / (part * spread),
             np.gradient(np.asarray(readings[field])) / (part * spread),
-            is_log,
             rank,
         )
         kinds, halves = then.kinds(), then.half_widths
@@ -136,7 +138,6 @@ def other_input(
     open_, halves = _open(model, rank), rank.half_widths
     parameters = [j for j, c in enumerate(model.coordinates) if c.kind == "parameter"]
     told = [j for j in parameters if rank.kinds()[j] == "known"]
-    is_log = np.array([c.is_log and c.kind != "body" for c in model.coordinates])
     best: OtherInput | None = None
     for name, shape in _SHAPES.items():
         inputs = model.inputs([_driven(model, e, shape) for e in model.experiments])
@@ -146,7 +147,7 @@ def other_input(
         J = np.concatenate([J, priors])
         if not np.isfinite(J).all():
             continue
-        then = rank_of(J, is_log, rank.at_bound, rank.quantile)
+        then = rank_of(J, rank.widest, rank.at_bound, rank.quantile)
         kinds, widths = then.kinds(), then.half_widths
         gained = [j for j in open_ if kinds[j] == "known"]
         lost = [j for j in told if kinds[j] != "known"]
@@ -212,13 +213,13 @@ def _is_better(new: Known, old: Known) -> bool:
     )
 
 
-def _rank_with(
-    jacobian: np.ndarray, more: np.ndarray, by_delay: np.ndarray, is_log: np.ndarray, rank: Rank
-) -> Rank:
+def _rank_with(jacobian: np.ndarray, more: np.ndarray, by_delay: np.ndarray, rank: Rank) -> Rank:
     """The rank with the rows of a sensor more, whose delay is unknown too: one more column."""
     late = np.concatenate([np.zeros(len(jacobian)), by_delay])
     both = np.column_stack([np.concatenate([jacobian, more]), late])
-    return rank_of(both, np.append(is_log, False), np.append(rank.at_bound, False), rank.quantile)
+    return rank_of(
+        both, np.append(rank.widest, WIDEST), np.append(rank.at_bound, False), rank.quantile
+    )
 
 
 def _with_others(model: Model) -> Model | None:

@@ -1,7 +1,7 @@
 """A `Fit` of an arm by its inverse dynamics: rank, base parameters, and bodies that exist."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from mime.fitting.bounded import Region, region_of
 from mime.fitting.channel import Channel
 from mime.fitting.coordinates import coordinates
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
-from mime.fitting.experiment import refuse_other_unit
+from mime.fitting.experiment import refuse_other_unit, still_sensors
 from mime.fitting.explanation import checks
 from mime.fitting.inverse_dynamics import (
     Found,
@@ -30,10 +30,10 @@ from mime.fitting.model import Model
 from mime.fitting.motion_advice import other_motion
 from mime.fitting.parameters import KINDS, Told, changed_starts, kept, told
 from mime.fitting.profile import Interval, linear_interval
-from mime.fitting.rank import Kind, Rank, rank_of
+from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.result import Fit
 from mime.fitting.solve import given_noise
-from mime.fitting.torques import Run, arm_of, read_run
+from mime.fitting.torques import Run, arm_of, joint_of, read_run
 from mime.fitting.unknown import Coordinate
 from mime.fitting.widening import Residual, are_white, widened_by
 from mime.running.progress import Progress, progress_bar
@@ -42,6 +42,11 @@ from mime.running.simulation import Simulation
 _ROUNDS = 25
 _MATTERS = 0.01
 """The part of chi² that bodies which exist may cost before it is said."""
+_QUIETER, _LOUDER = 0.05, 0.1
+"""A motion of half as many pieces is taken where it lets the noise of torques fall by the first
+part, which the white noise of angles never does. Where it does, angles have noise that the fit
+takes for accelerations, and inertias come out too small; so motions of fewer pieces are taken as
+long as the noise of torques stays within the second part of the least."""
 
 
 def fit_torques(
@@ -56,17 +61,47 @@ def fit_torques(
     runs = [read_run(double, log, columns) for log in logs if not log.held_out]
     held = [read_run(double, log, columns) for log in logs if log.held_out]
     arm = arm_of(double, logs[0].columns or columns).name
-    looked_for = coordinates(double, unknowns, [run.experiment for run in runs])
+    fitted, tested = ([run.experiment for run in of] for of in (runs, held))
+    still = still_sensors(fitted, tested)
+    looked_for = coordinates(double, unknowns, fitted)
     _refuse_others(arm, looked_for)
     shown = _linear(looked_for, told(double, looked_for, _starts(looked_for)))
     model = TorqueModel(double, arm, shown)
-    record = Model(double, tuple(run.experiment for run in runs), looked_for, 1)
+    record = Model(double, tuple(fitted), looked_for, 1)
     _refuse_other_units(model, runs)
     with progress_bar(_ROUNDS, 0, progress) as tell:
         stds = _stds(looked_for)
         region = region_of(double, shown.coordinates, shown.z, stds, _of_bodies(looked_for))
-        found = solve(model, runs, given_noise(record), stds, region, tell)
-    return _result(simulation, model, record, found, region, held, looked_for)
+        said = given_noise(record)
+        found, factor = _coarsened(
+            lambda runs: solve(model, runs, said, stds, region, tell), runs, said
+        )
+    if factor > 1:
+        held = [run.coarser(factor) for run in held]
+    result = _result(simulation, model, record, found, region, held, looked_for, factor)
+    return dataclasses.replace(result, notes=(*still, *result.notes))
+
+
+def _coarsened(
+    solved: Callable[[Sequence[Run]], Found], runs: Sequence[Run], said: Mapping[str, float]
+) -> tuple[Found, int]:
+    """The minimum, and how many times fewer pieces its motion has than its angles ask for."""
+    found, factor = solved(runs), 1
+    least = _loudness(found)
+    while not are_white(_left(found, said)):
+        coarser = [run.coarser(2 * factor) for run in runs]
+        if coarser[0].motion.pieces == found.runs[0].motion.pieces:
+            break  # the fewest
+        other = solved(coarser)
+        if _loudness(other) > least + (_LOUDER if factor > 1 else -_QUIETER):
+            break
+        found, factor, least = other, 2 * factor, min(least, _loudness(other))
+    return found, factor
+
+
+def _loudness(found: Found) -> float:
+    """Mean of log sigma_tau over the sensors."""
+    return float(np.mean(np.log(list(found.noise.values()))))
 
 
 def _starts(looked_for: Sequence[Coordinate]) -> np.ndarray:
@@ -134,29 +169,31 @@ def _result(
     region: Region,
     held: Sequence[Run],
     looked_for: tuple[Coordinate, ...],
+    factor: int,
 ) -> Fit:
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     arm: Any = model.simulation.nodes[model.arm]
     shown = dataclasses.replace(model.shown, z=found.u)
     count = _values(found)
-    quantile = float(student.ppf(0.975, max(count - len(found.R), 1)))
+    quantile = float(stdtrit(max(count - len(found.R), 1), 0.975))
     at_bound = region.at_bound(found.u)
     square = np.zeros((len(found.u),) * 2)
     square[: len(found.R)] = found.R
-    rank = rank_of(square, np.zeros(len(found.u), bool), at_bound, quantile)
+    rank = rank_of(square, widest_of(shown.coordinates, found.u), at_bound, quantile)
     said = given_noise(record)
     if not are_white(_left(found, said)):
         rank = widened_by(rank, found.windows, found.slopes, found.held)
     together = all_combinations(model.simulation, shown, rank)
     in_one = {name for c in together for name in c.unknowns}
-    kinds: list[Kind] = [
-        "unknown" if kind == "combination" and c.name not in in_one else kind
-        for c, kind in zip(shown.coordinates, rank.kinds(), strict=True)
-    ]
+    each = [_inside(region, linear_interval(rank, found.u, j), j) for j in range(len(found.u))]
+    kinds: list[Kind] = []
+    for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True)):
+        is_wide = not c.is_narrow(found.u[j], each[j].low, each[j].high)
+        is_alone = kind == "combination" and c.name not in in_one
+        kinds.append("unknown" if is_alone or (kind == "known" and is_wide) else kind)
     estimates = tuple(
-        estimate_of(c, found.u[j], _inside(region, linear_interval(rank, found.u, j), j), kinds[j])
-        for j, c in enumerate(shown.coordinates)
+        estimate_of(c, found.u[j], each[j], kinds[j]) for j, c in enumerate(shown.coordinates)
     )
     names = [c.name for c in shown.coordinates]
     units = {s.field: s.place.spec.unit for e in record.experiments for s in e.sensors}
@@ -175,17 +212,29 @@ def _result(
         if fields:
             raise InputError(f"logs: a held-out log has {fields}, and no fitted log has")
         left = _by_field(test, settled_motion(model, held, found.u, found.noise))
-        held_checks = tuple(checks(test, left, found.noise, True, with_delay))
+        moved = [_motion_of(run) for run in held]
+        held_checks = tuple(checks(test, left, found.noise, True, with_delay, moved))
         held_traces = traces_of(test, left, True)
     return Fit(
         estimates=estimates,
         combinations=tuple(together),
-        trade_offs=tuple((names[i], names[j], r) for i, j, r in rank.trade_offs()),
+        trade_offs=tuple(
+            (names[i], names[j], r)
+            for i, j, r in rank.trade_offs()
+            if kinds[i] == kinds[j] == "known"
+        ),
         rank=rank.count_of([c.kind in KINDS for c in shown.coordinates]),
         noise={field: (found.noise[field], units[field]) for field in record.fields},
         checks=with_missing(
-            checks(record, residuals, found.noise, sure, with_delay),
-            lambda: missing_torques(found, rank),
+            checks(
+                record,
+                residuals,
+                found.noise,
+                sure,
+                with_delay,
+                [_motion_of(r) for r in found.runs],
+            ),
+            lambda: missing_torques(found, rank, arm),
         ),
         held_out=held_checks,
         covariance=covariance_of(shown.coordinates, found.u, rank, kinds),
@@ -201,9 +250,18 @@ def _result(
         outliers=outliers_by_row(record, residuals, found.noise),
         traces=(*traces_of(record, residuals, False), *held_traces),
         model=simulation,
-        how=_how(found, rank, shown),
+        how=_how(found, rank, shown, factor),
         notes=changed_starts(model.simulation, looked_for),
     )
+
+
+def _motion_of(run: Run) -> dict[str, np.ndarray]:
+    """Angles, speeds and accelerations of all joints at the rows of each sensor."""
+    period = run.experiment.period_s
+    return {
+        s.field: run.motion.at(s.positions * period)[:, :3].reshape(len(s.positions), -1)
+        for s in run.experiment.sensors
+    }
 
 
 def _inside(region: Region, interval: Interval, j: int) -> Interval:
@@ -235,8 +293,8 @@ def _by_field(record: Model, rows: Sequence[Sequence[Rows]]) -> dict[str, np.nda
     return {field: np.concatenate(found) for field, found in parts.items()}
 
 
-def _how(found: Found, rank: Rank, shown: Told) -> str:
-    from scipy.stats import chi2
+def _how(found: Found, rank: Rank, shown: Told, factor: int) -> str:
+    from scipy.special import chdtri
 
     run = found.runs[0]
     angles = max(float(run.motion.noise.max()) for run in found.runs)
@@ -244,10 +302,15 @@ def _how(found: Found, rank: Rank, shown: Told) -> str:
     felt = rank.felt([c.kind in KINDS for c in shown.coordinates])
     words = (
         f"by inverse dynamics: the torques feel {felt} combinations of the {count} parameters; the "
-        f"motion is a spline of {run.motion.count - 5} pieces, found together with them in "
+        f"motion is a spline of {run.motion.pieces} pieces, found together with them in "
         f"{found.rounds} rounds; noise of the angles {angles:.2g} rad"
     )
-    if found.price > max(chi2.ppf(0.999, max(rank.count, 1)), _MATTERS * _values(found)):
+    if factor > 1:
+        words += (
+            f"\nthe noise of the angles is not white: a spline of {factor} times as many pieces "
+            "would explain the torques less well"
+        )
+    if found.price > max(chdtri(max(rank.count, 1), 1e-3), _MATTERS * _values(found)):
         words += (
             f"\nbodies that exist fit worse than sums of moments alone would (chi² "
             f"{found.price:.0f} more): something moves that the model does not have, or friction "
@@ -262,4 +325,6 @@ def _refuse_other_units(model: TorqueModel, runs: Sequence[Run]) -> None:
         rows = linearised(model, run, model.shown.z)
         for sensor, part in zip(run.experiment.sensors, rows, strict=True):
             if sensor.field not in gained:
-                refuse_other_unit(run.experiment, sensor, sensor.measured + part.left, False)
+                speed = run.motion.at(part.time_s)[:, 1, joint_of(sensor.place)]
+                made = sensor.measured + part.left
+                refuse_other_unit(run.experiment, sensor, made, False, speed)

@@ -82,6 +82,8 @@ class Region:
 
     def least(self, W: np.ndarray, aim: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """The u of the least sum; `at` is one that may be near, and inside."""
+        if at is not None and not np.isfinite(self.known(at)):
+            at = None  # sums round out of a cone
         u = self.start if at is None else at
         lam = _LEAST
         if self.cones:

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mime.fitting.parameters import assembled
-from mime.fitting.rank import WIDEST_LOG, Rank
-from mime.fitting.unknown import Coordinate
+from mime.fitting.rank import Rank
+from mime.fitting.unknown import WIDEST_LOG, Coordinate
 from mime.running.simulation import Simulation
 
 _HIGHEST = 2

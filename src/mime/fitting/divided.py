@@ -1,13 +1,13 @@
 """A model of whole logs as one of their windows; how long windows are to be."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import numpy as np
 
 from mime.fitting.carried import Resets, Run, carried
-from mime.fitting.experiment import Experiment, Start
+from mime.fitting.experiment import Experiment, Start, ranges_of
 from mime.fitting.first_states import free_slots, measured_slots, told_by_log
 from mime.fitting.model import Model
 from mime.fitting.sampled import sampled_nodes
@@ -15,6 +15,8 @@ from mime.fitting.windows import AUTO, FEWEST_ROWS, Piece, Slot, Windows, cut
 
 _RANGES = 3.0
 """A free run that stays within so many ranges of the signal is near enough to its log."""
+_PART = 0.1
+"""Of the range that a sensor has in another log: no range of a log is taken for smaller."""
 
 
 def chosen_seconds(whole: Model, z: np.ndarray, left: Sequence[Sequence[np.ndarray]]) -> float:
@@ -22,8 +24,9 @@ def chosen_seconds(whole: Model, z: np.ndarray, left: Sequence[Sequence[np.ndarr
 
     left   residuals of the whole logs at z, by log and sensor
     """
+    ranges = ranges_of(whole.experiments)
     if all(
-        _is_near(whole, e.sensors[k].field, e.sensors[k].measured, r)
+        _is_near(whole, e.sensors[k].field, e.sensors[k].measured, r, ranges)
         for e, rest in zip(whole.experiments, left, strict=True)
         for k, r in enumerate(rest)
     ):
@@ -39,26 +42,31 @@ def chosen_seconds(whole: Model, z: np.ndarray, left: Sequence[Sequence[np.ndarr
 
 
 def _stay(whole: Model, runs: Sequence[Run]) -> bool:
+    ranges = ranges_of(whole.experiments)
     return all(
         _is_near(
             whole,
             s.field,
             s.measured,
             np.interp(s.positions, np.arange(1.0, e.intervals + 1), readings) - s.measured,
+            ranges,
         )
         for e, run in zip(whole.experiments, runs, strict=True)
         for s, readings in zip(e.sensors, run.readings, strict=True)
     )
 
 
-def _is_near(model: Model, field: str, measured: np.ndarray, left: np.ndarray) -> bool:
+def _is_near(
+    model: Model, field: str, measured: np.ndarray, left: np.ndarray, ranges: Mapping[str, float]
+) -> bool:
     """Within three ranges of the signal; a gain that is unknown says nothing of that."""
     kinds = {c.kind for c in model.coordinates if c.key[0] == field}
     if "gain" in kinds:
         return bool(np.isfinite(left).all())
     if "offset" in kinds:
         left = left - np.median(left)
-    return bool(np.isfinite(left).all() and np.max(np.abs(left)) <= _RANGES * np.ptp(measured))
+    own = max(float(np.ptp(measured)), _PART * ranges[field])
+    return bool(np.isfinite(left).all() and np.max(np.abs(left)) <= _RANGES * own)
 
 
 def _resets(
@@ -68,7 +76,8 @@ def _resets(
 
     found    windows whose states are known better than from the log
     """
-    of_each = [measured_slots(whole.simulation, e) for e in whole.experiments]
+    logs = whole.experiments
+    of_each = [measured_slots(whole.simulation, e, logs) for e in logs]
     slots = tuple(slot for slot in of_each[0] if all(slot in own for own in of_each))
     resets, number = [], 0
     for e, own, parts in zip(whole.experiments, of_each, pieces, strict=True):
@@ -105,7 +114,7 @@ def divided(whole: Model, seconds: float, z: np.ndarray, found: Windows | None =
     log_of = [i for i, parts in enumerate(pieces) for _ in parts]
     flat = [piece for parts in pieces for piece in parts]
     runs = carried(whole, z, _resets(whole, pieces, found))
-    told = [measured_slots(simulation, e) for e in whole.experiments]
+    told = [measured_slots(simulation, e, whole.experiments) for e in whole.experiments]
     free = dict.fromkeys([*(slot for own in told for slot in own), *free_slots(simulation)])
     slots = tuple(dict.fromkeys([*whole.slots, *free]))
     sampled = sampled_nodes(simulation)

@@ -31,6 +31,9 @@ _SAME_PERIOD = 1.5
 """Times the shortest, up to which periods of logs that have none of their own are made one."""
 _ALIKE, _PIECES = 0.7, 50
 """The correlation of a log in another unit with the model, by medians over so many pieces."""
+_SIGN, _FRICTION = 0.02, 0.5
+"""Of the largest speed, where the sign of a friction is 0.76; the part of a torque's variance from
+which on it is friction."""
 _FAR = 7.0
 """A log so many times larger, or smaller, than the model with its start values is another unit."""
 
@@ -276,6 +279,47 @@ def sensor_rows(
     return Sensor(column, where, positions[used], where.values(values[used]), lines[used])
 
 
+def still_sensors(fitted: Sequence[Experiment], held_out: Sequence[Experiment]) -> tuple[str, ...]:
+    """What to note of logs in which a sensor does not move; a `LogError` where it never does."""
+    moves: dict[str, int] = {}
+    still: dict[str, list[tuple[Experiment, Sensor]]] = {}
+    for e in fitted:
+        for s in e.sensors:
+            is_still = bool(np.ptp(s.measured) == 0)
+            moves[s.field] = moves.get(s.field, 0) + (not is_still)
+            if is_still:
+                still.setdefault(s.field, []).append((e, s))
+    for field, of in still.items():
+        if not moves[field]:
+            e, s = of[0]
+            reads = s.place.reading(s.measured[0]) + 0.0
+            logs = "" if len(of) == 1 else f", and moves in none of the {len(of)} fitted logs"
+            raise LogError(
+                e.file,
+                f"is {reads:g} in every row{logs}: a sensor that does not move tells nothing",
+                column=s.column,
+            )
+    for e in held_out:
+        for s in e.sensors:
+            if s.field in moves and np.ptp(s.measured) == 0:
+                still.setdefault(s.field, []).append((e, s))
+    count = len(fitted) + len(held_out)
+    return tuple(
+        f"column {of[0][1].column!r} does not move in {len(of)} of {count} logs "
+        f"({', '.join(e.name for e, _ in of)}); it moves in others, so they are kept"
+        for of in still.values()
+    )
+
+
+def ranges_of(experiments: Sequence[Experiment]) -> dict[str, float]:
+    """The largest range of each sensor in one log."""
+    found: dict[str, float] = {}
+    for e in experiments:
+        for s in e.sensors:
+            found[s.field] = max(found.get(s.field, 0.0), float(np.ptp(s.measured)))
+    return found
+
+
 def _start(program: Program, name: str, value: Any) -> Start:
     at = ("initial", name)
     try:
@@ -305,13 +349,20 @@ def _start(program: Program, name: str, value: Any) -> Start:
 
 
 def refuse_other_unit(
-    experiment: Experiment, sensor: Sensor, made: np.ndarray, with_outliers: bool
+    experiment: Experiment,
+    sensor: Sensor,
+    made: np.ndarray,
+    with_outliers: bool,
+    speed: np.ndarray | None = None,
 ) -> None:
     """Refuse a log that is like the model at its start values, and far from its size.
 
     Where it is not like it the start values are far off, a free run has left the log, or the model
-    magnifies what its encoders round.
+    magnifies what its encoders round. Where most of it is friction, which follows the `speed` of
+    its joint, the start value of that is far off.
     """
+    if speed is not None and _is_friction(sensor.measured, speed):
+        return
     logged, slow = _slow(sensor.measured), _slow(made)
     a, b = logged - np.mean(logged), slow - np.mean(slow)
     if not abs(a @ b) > _ALIKE * np.sqrt((a @ a) * (b @ b)):
@@ -332,6 +383,18 @@ def refuse_other_unit(
         int(sensor.lines[largest]),
         sensor.column,
     )
+
+
+def _is_friction(measured: np.ndarray, speed: np.ndarray) -> bool:
+    """Whether c sign(w) + b w and a constant have most of a torque's or a current's variance."""
+    fastest = float(np.max(np.abs(speed), initial=0.0))
+    if not fastest > 0:
+        return False
+    w = speed / fastest
+    columns = np.stack([np.tanh(w / _SIGN), w, np.ones_like(w)], axis=1)
+    found, *_ = np.linalg.lstsq(columns, measured, rcond=None)
+    left = measured - columns @ found
+    return bool(found[0] > 0 and left @ left < (1.0 - _FRICTION) * len(left) * np.var(measured))
 
 
 def _slow(values: np.ndarray) -> np.ndarray:

@@ -25,8 +25,12 @@ _SMALLEST = 1e-4
 _LATE, _LEAST_LATE, _LATEST = 0.1, 0.1, 10.0
 """The part of a residual that a shift in time must take away, and the fewest and most rows of one
 that is named: less is no delay of a sensor, and over more a signal is a straight line no longer."""
+_APART = 0.3
+"""Of their median, how far apart the delays of one sensor in its logs may be."""
 _OWN = 0.05
 """A line is no resonance of its own where the model's reading has this part of its power there."""
+_LINE = 0.05
+"""An input has a line where the bins around it have this part of its power, or of its slope's."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
@@ -34,6 +38,9 @@ residual that line must have."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
+_STILL = 2.0
+"""Where a sensor does not move, a residual below so many times the noise of the logs in which it
+does needs none: as much as rounding hides."""
 _AGAINST = -0.7
 """Below this correlation a log moves the other way than its model."""
 LOUDER = 1.25
@@ -114,14 +121,27 @@ def checks(
     noise: Mapping[str, float],
     known_noise: bool | Mapping[str, bool],
     with_delay: Sequence[str],
+    motions: Sequence[Mapping[str, np.ndarray]] = (),
 ) -> list[Check]:
-    """One for each sensor of each log; `known_noise`: the noise is not that of these residuals."""
+    """One for each sensor of each log.
+
+    known_noise   the noise is not that of these residuals
+    motions       of each log, at the rows of each sensor, (rows, signals): what was commanded
+                  besides the inputs
+    """
     found = []
-    for experiment, left in zip(model.experiments, model.split(residuals), strict=True):
-        made = [s.measured + r for s, r in zip(experiment.sensors, left, strict=True)]
+    each = [
+        [s.measured + r for s, r in zip(e.sensors, left, strict=True)]
+        for e, left in zip(model.experiments, model.split(residuals), strict=True)
+    ]
+    late = {field: _late_in_all(model, field, each) for field in model.fields}
+    for number, (experiment, made) in enumerate(zip(model.experiments, each, strict=True)):
         for sensor, reading in zip(experiment.sensors, made, strict=True):
             sure = known_noise if isinstance(known_noise, bool) else known_noise[sensor.field]
-            words = _seen(experiment, sensor, made, reading, sensor.field not in with_delay)
+            may_be_late = sensor.field not in with_delay
+            moved = list(motions[number][sensor.field].T) if motions else []
+            rows = late[sensor.field] if may_be_late else 0.0
+            words = _seen(experiment, sensor, made, reading, may_be_late, rows, moved)
             found.append(_check(experiment, sensor, reading, noise[sensor.field], sure, words))
     return found
 
@@ -141,6 +161,7 @@ def _check(
     allowed = LOUDER + 3.0 / np.sqrt(2.0 * len(r))
     is_loud = sure and size / noise > allowed
     is_small = size < _SMALLEST * spread or size < _RESOLVED * resolution(sensor.measured)
+    is_small |= spread == 0 and size < _STILL * noise
     is_explained = is_small or not (has_pattern or is_loud)
     if is_loud:
         seen = [f"it is {size / noise:.2g} times the noise", *seen]
@@ -173,7 +194,7 @@ def resolution(values: np.ndarray) -> float:
 def whiteness(r: np.ndarray) -> tuple[float, float]:
     """The probability of such correlations in white noise, and the part R² that is foretold."""
     from scipy.linalg import solve_toeplitz
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     n, rho = len(r), correlations(r)
     lags = len(rho)
@@ -181,7 +202,7 @@ def whiteness(r: np.ndarray) -> tuple[float, float]:
         return 1.0, 0.0
     Q = n * (n + 2) * np.sum(rho**2 / (n - np.arange(1, lags + 1)))
     foretold = float(rho @ solve_toeplitz(np.concatenate([[1.0], rho[:-1]]), rho))
-    return float(chi2.sf(Q, lags)), max(foretold - lags / n, 0.0)
+    return float(chdtrc(lags, Q)), max(foretold - lags / n, 0.0)
 
 
 def correlations(r: np.ndarray) -> np.ndarray:
@@ -199,17 +220,19 @@ def _seen(
     made: Sequence[np.ndarray],
     reading: np.ndarray,
     may_be_late: bool,
+    late_rows: float,
+    moved: Sequence[np.ndarray],
 ) -> list[str]:
     r = reading - sensor.measured
     words = []
     if may_be_late and (limit := sensor.place.channel.delay):
         words.append(f"its delay is at the limit of {limit} row{'s' * (limit > 1)}")
-    elif may_be_late and (rows := _late_rows(sensor, reading)):
-        late = "late" if rows > 0 else "early"
+    elif late_rows:
+        late = "late" if late_rows > 0 else "early"
         words.append(
-            f"it is as if the sensor were {abs(rows):.2g} rows {late}; let `delay` be unknown"
+            f"it is as if the sensor were {abs(late_rows):.2g} rows {late}; let `delay` be unknown"
         )
-    speed = _speed(experiment, sensor, made)
+    speed = speed_of(experiment, sensor, made)
     if speed is not None:
         slow = np.abs(speed) < 0.1 * np.max(np.abs(speed))
         if 10 <= np.count_nonzero(slow) <= len(r) - 10:
@@ -220,15 +243,41 @@ def _seen(
                     "is in the log and not in the model"
                 )
     frequency, part = line(r, experiment.period_s)
-    resonant = resonance(r, _inputs(experiment, sensor), experiment.period_s)
+    driven = _inputs(experiment, sensor)
+    commanded = (*driven, *map(np.gradient, driven), *moved)
+    if any(has_line(values, frequency, experiment.period_s) for values in commanded):
+        return words  # it follows the motion that was asked for
+    resonant = resonance(r, driven, experiment.period_s)
     if resonant is not None and part > _RINGING and not _has(reading, resonant[0], experiment):
         words.append(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
         )
-    else:
+    elif not has_line(reading, frequency, experiment.period_s):
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def has_line(values: np.ndarray, frequency: float, period_s: float) -> bool:
+    """A signal has a line of its own at a frequency, within the width of a line in its rows."""
+    power = np.abs(np.fft.rfft((values - np.mean(values)) * np.hanning(len(values)))) ** 2
+    at = round(frequency * len(values) * period_s)
+    near = power[max(at - 2, 1) : at + 3]
+    return bool(near.sum() > _LINE * power[1:].sum() > 0)
+
+
+def _late_in_all(model: Model, field: str, made: Sequence[Sequence[np.ndarray]]) -> float:
+    """The median of the rows by which a sensor is late; 0 unless it is so in all logs alike."""
+    rows = np.array(
+        [
+            _late_rows(sensor, reading)
+            for e, readings in zip(model.experiments, made, strict=True)
+            for sensor, reading in zip(e.sensors, readings, strict=True)
+            if sensor.field == field and np.ptp(sensor.measured) > 0
+        ]
+    )
+    middle = float(np.median(rows)) if len(rows) else 0.0
+    return middle if np.all(np.abs(rows - middle) <= _APART * abs(middle)) else 0.0
 
 
 def _late_rows(sensor: Sensor, reading: np.ndarray) -> float:
@@ -306,7 +355,9 @@ def resonance(
     return (own, damping) if is_one else None
 
 
-def _speed(experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]) -> np.ndarray | None:
+def speed_of(
+    experiment: Experiment, sensor: Sensor, made: Sequence[np.ndarray]
+) -> np.ndarray | None:
     """The speed in a sensor's rows: of a sensor of it in the same node, or of an angle's slope."""
     for other, values in zip(experiment.sensors, made, strict=True):
         if other.place.node != sensor.place.node:

@@ -9,6 +9,7 @@ So is what sampled nodes hold.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -42,20 +43,39 @@ class Measured:
     """reading = slope state + shift"""
     shift: float
     is_rate: bool
+    noise: float
+    """Of the sensor."""
+    spread: float
+    """Of its signal."""
 
 
-def measured_slots(simulation: Simulation, e: Experiment) -> dict[Slot, Measured]:
-    """States that a log tells directly: those that sensors read, and rates of angles and places."""
+def measured_slots(
+    simulation: Simulation, e: Experiment, logs: Sequence[Experiment]
+) -> dict[Slot, Measured]:
+    """States that a log tells directly: those that sensors read, and rates of angles and places.
+
+    logs   all of them: where a sensor does not move in one, its noise is that of the others
+    """
     found: dict[Slot, Measured] = {}
     for s in e.sensors:
         if (read := _read(simulation, s.place)) is not None:
-            found.setdefault(read[0], Measured(read[0], s, read[1], read[2], False))
+            noise, spread = _noise_and_spread([s])
+            if not spread > 0:
+                others = [o for log in logs for o in log.sensors if o.field == s.field]
+                noise, spread = _noise_and_spread(others)
+            one = Measured(read[0], s, read[1], read[2], False, noise, spread)
+            found.setdefault(read[0], one)
     for own in list(found.values()):
         node, field, index = own.slot
         if (rate := _rate_of(simulation, node, field)) is not None:
             slot = node, rate, index
-            found.setdefault(slot, Measured(slot, own.sensor, own.slope, 0.0, True))
+            found.setdefault(slot, dataclasses.replace(own, slot=slot, shift=0.0, is_rate=True))
     return found
+
+
+def _noise_and_spread(sensors: Sequence[Sensor]) -> tuple[float, float]:
+    """The largest of these."""
+    return max(map(noise_of, sensors)), max(float(np.std(s.measured)) for s in sensors)
 
 
 def _read(simulation: Simulation, place: Place) -> tuple[Slot, float, float] | None:
@@ -115,7 +135,7 @@ def free_slots(simulation: Simulation) -> list[Slot]:
 def told_by_log(own: Measured, e: Experiment, position: float) -> tuple[float, float]:
     """A state and its standard deviation at a position of the log, from the rows near it."""
     s = own.sensor
-    noise, spread = noise_of(s), float(np.std(s.measured))
+    noise, spread = own.noise, own.spread
     value, slope, slope_std = _local(s.positions, s.measured, position, noise)
     channel = s.place.channel
     if own.is_rate:

@@ -21,15 +21,21 @@ from mime.fitting.coordinates import coordinates
 from mime.fitting.divided import chosen_seconds, divided, undivided
 from mime.fitting.entries import covariance_of, estimate_of, outliers_by_row, traces_of
 from mime.fitting.exact import note, with_exact_motors
-from mime.fitting.experiment import Experiment, experiment, refuse_other_unit, with_common_periods
-from mime.fitting.explanation import Check, checks, turned
+from mime.fitting.experiment import (
+    Experiment,
+    experiment,
+    refuse_other_unit,
+    still_sensors,
+    with_common_periods,
+)
+from mime.fitting.explanation import Check, checks, speed_of, turned
 from mime.fitting.log import as_logs
 from mime.fitting.loss import NAMES, Loss
 from mime.fitting.missing import missing, with_missing
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
 from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
-from mime.fitting.rank import Kind, Rank, rank_of
+from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
 from mime.fitting.result import Fit, FitError, FreeRun, InWindows, Trace
 from mime.fitting.search import ROUNDS, Solved, at_states, solve
@@ -41,6 +47,9 @@ from mime.fitting.windows import AUTOMATIC, window_of
 from mime.fitting.zero import at_zero, may_be_zero
 from mime.running.progress import Progress, check_progress
 from mime.running.simulation import Simulation
+
+_SHOWN = ("rad", "rad/s", "m", "m/s", "°C")
+"""Units of initial states that are listed."""
 
 
 def fit(
@@ -113,6 +122,7 @@ def fit(
         read = with_common_periods(double, read)
         experiments, held = read[: len(fitted)], read[len(fitted) :]
         _refuse_same_names([*experiments, *held])
+        still = still_sensors(experiments, held)
         looked_for = coordinates(double, unknowns, experiments)
         model = Model(double, tuple(experiments), looked_for, first_fineness(double, experiments))
         start = prior_of(model).centre
@@ -128,7 +138,7 @@ def fit(
         solved = solve(model, chosen_loss, count, random, progress)
         found = _result(simulation, solved, held, unknowns)
         stops = hard_stops.note(solved.model, solved.z)
-        found = dataclasses.replace(found, notes=(*found.notes, *note(exact), *stops))
+        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact), *stops))
         return _judged(found, strict)
 
 
@@ -140,7 +150,7 @@ def _judged(found: Fit, strict: bool) -> Fit:
 
 
 def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unknowns: Any) -> Fit:
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     model, z, noise, prior, loss = solved.model, solved.z, solved.noise, solved.prior, solved.loss
     residuals, _ = model.linearised(z)
@@ -150,7 +160,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     jacobian[:rows] *= _informed(model, over[:rows], loss)[:, None]
     real = np.concatenate([np.ones(above, bool), prior.is_real])
     low, high = prior.low, prior.high
-    quantile = float(student.ppf(0.975, max(rows - len(z), 1)))
+    quantile = float(stdtrit(max(rows - len(z), 1), 0.975))
     is_zero = at_zero(model, z, noise, prior, loss, quantile)
     at_bound = (z - low < 1e-6) | (high - z < 1e-6) | is_zero
     zeros = [
@@ -161,13 +171,13 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     shown = told(model.simulation, model.coordinates, z)
     turn = shown.turn(z)
 
-    def rank_by(found: Sequence[Coordinate], jacobian: np.ndarray) -> Rank:
-        return rank_of(jacobian[real], np.array([c.is_log for c in found]), at_bound, quantile)
+    def rank_by(found: Sequence[Coordinate], z: np.ndarray, jacobian: np.ndarray) -> Rank:
+        return rank_of(jacobian[real], widest_of(found, z), at_bound, quantile)
 
-    looked_for = rank_by(model.coordinates, jacobian)
+    looked_for = rank_by(model.coordinates, z, jacobian)
     jacobian = jacobian @ turn
     rank = widened(
-        rank_by(shown.coordinates, jacobian),
+        rank_by(shown.coordinates, shown.z, jacobian),
         _left(model, over[:rows], loss),
         jacobian[:above],
         jacobian[above:][prior.is_real],
@@ -184,7 +194,7 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     found, more = intervals(minimum, [j for j in known if j not in in_body], ratios)
     found |= {j: linear_interval(rank, shown.z, j) for j in in_body}
     kinds = [
-        _kind(kind, rank.widest[j] * ratios[j], found.get(j), c.name in in_one)
+        _kind(kind, c, float(shown.z[j]), found.get(j), c.name in in_one)
         for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
     ]
     each = enumerate(shown.coordinates)
@@ -318,14 +328,22 @@ def _in_windows(
     runs = _free_runs(model, z, False)
     if held is not None:
         runs += _free_runs(*held, True)
-    names = [f"{n}.{f}{list(i) if i else ''}" for n, f, i in windows.slots]
-    free = np.any(windows.is_free, axis=0).tolist()
+    sampled = sampled_nodes(model.simulation)
+    free: dict[bool, list[str]] = {True: [], False: []}
+    for (node, field, index), is_free in zip(
+        windows.slots, np.any(windows.is_free, axis=0), strict=True
+    ):
+        if is_free:
+            unit = model.simulation.nodes[node].state_spec()[field].unit
+            is_shown = unit in _SHOWN and node not in sampled
+            free[is_shown].append(f"{node}.{field}{list(index) if index else ''}")
     return InWindows(
         windows.seconds,
         len(windows.first),
         len(held[0].experiments) if held is not None else 0,
-        tuple(name for name, is_free in zip(names, free, strict=True) if is_free),
+        tuple(free[True]),
         runs,
+        tuple(free[False]),
     )
 
 
@@ -347,12 +365,10 @@ def _free_runs(model: Model, z: np.ndarray, held_out: bool) -> tuple[FreeRun, ..
     )
 
 
-def _kind(kind: Kind, widest: float, interval: Interval | None, in_one: bool) -> Kind:
-    """As the rank says; but what its profile leaves too wide is not known."""
+def _kind(kind: Kind, c: Coordinate, z: float, interval: Interval | None, in_one: bool) -> Kind:
+    """As the rank says; but what its interval leaves too wide is not known."""
     if interval is not None:
-        centre = 0.5 * (interval.low + interval.high)
-        is_wide = interval.is_profile and interval.high - centre > widest
-        return "unknown" if is_wide or not np.isfinite(centre) else "known"
+        return "known" if c.is_narrow(z, interval.low, interval.high) else "unknown"
     return "unknown" if kind == "combination" and not in_one else kind
 
 
@@ -430,4 +446,7 @@ def _refuse_other_units(
         for sensor, left in zip(e.sensors, rest, strict=True):
             if sensor.field in gained:
                 continue
-            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust)
+            measured = [s.measured for s in e.sensors]
+            is_force = sensor.place.spec.unit in ("N·m", "A")
+            speed = speed_of(e, sensor, measured) if is_force else None
+            refuse_other_unit(e, sensor, sensor.measured + left, loss.is_robust, speed)

@@ -272,10 +272,6 @@ def _check_sensor(label: str, name: str, values: np.ndarray, lines: np.ndarray) 
     if len(there) < _FEWEST_ROWS:
         words = f"has values in {len(there)} rows; a fit takes {_FEWEST_ROWS} or more"
         raise LogError(label, words, column=name)
-    seen = values[there]
-    if np.ptp(seen) == 0:
-        words = f"is {seen[0] + 0.0:g} in every row: a sensor that does not move tells nothing"
-        raise LogError(label, words, int(lines[there[0]]), name)
 
 
 def _refuse_spike(label: str, name: str, values: np.ndarray, lines: np.ndarray) -> None:

@@ -21,6 +21,9 @@ NAMES = ("linear", "soft_l1", "huber")
 _EFFICIENCY = 0.95
 _SURE = 0.01
 """Probability that noise alone has an outlier in a sensor."""
+_IN_A_ROW, _AROUND = 4, 11
+"""The most outliers in a row, and the rows around one, itself among them, whose median it is
+compared with."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +106,21 @@ class Loss:
 
 
 def outliers(u: np.ndarray) -> np.ndarray:
-    """Which residuals lie where noise has one in a hundred such sensors."""
-    from scipy.stats import norm
+    """Which residuals, row by row, lie where noise has one in a hundred such sensors.
 
-    return np.abs(u) > norm.isf(0.5 * _SURE / max(len(u), 1))
+    They are that far from the median of the rows around them, too, and few in a row: what lies
+    beyond the noise for longer is what the model has not.
+    """
+    from scipy.ndimage import label, median_filter
+    from scipy.special import ndtri
+
+    bound = -ndtri(0.5 * _SURE / max(len(u), 1))
+    beyond = np.abs(u) > bound
+    runs, _ = label(beyond)
+    is_short = np.bincount(runs)[runs] <= _IN_A_ROW
+    away = np.abs(u - median_filter(u, _AROUND, mode="mirror")) > bound
+    found: np.ndarray = beyond & is_short & away
+    return found
 
 
 def _rho(name: str, s: Any) -> Any:

@@ -19,6 +19,7 @@ from mime.fitting.channel import Channel, place
 from mime.fitting.experiment import Experiment, Sensor
 from mime.fitting.explanation import Check
 from mime.fitting.model import Model
+from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
 MUCH = 0.2
 """The part of a residual that a torque must take away to be named."""
@@ -175,10 +176,8 @@ class _Joint:
     speed: str
     loads: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        """As an address."""
-        return f"{self.node}{_at(self.index)}"
+    name: str
+    """As an address: `motor`, `arm.joint[shoulder]`."""
 
 
 def _at(index: tuple[int, ...]) -> str:
@@ -191,6 +190,7 @@ def _joints(model: Model) -> list[_Joint]:
     for name, node in model.simulation.nodes.items():
         specs, states = field_specs(node), node.state_fields()
         inputs = node.boundary_input_spec()
+        joints = node.tree.joint_names if isinstance(node, RobotArmParameters) else ()
         for field, spec in inputs.items():
             if spec.unit != "N·m" or spec.coupling != "additive":
                 continue
@@ -209,6 +209,9 @@ def _joints(model: Model) -> list[_Joint]:
                             f"{name}.{angle[0]}{end}" if angle else None,
                             f"{name}.{speed[0]}{end}",
                             tuple(f"{name}.{f}{end}" for f in loads),
+                            f"{name}.joint[{joints[index[0]]}]"
+                            if spec.shape == (len(joints),)
+                            else f"{name}{end}",
                         )
                     )
     return found[:_MOST_JOINTS]

@@ -6,6 +6,9 @@ How many pieces is asked of the log by generalised cross-validation, n RSS / (n 
 as many more are taken: what is left of too few pieces is an error that nothing accounts for, and
 what is left of too many is noise, which the fit weighs as noise.
 
+Cross-validation takes noise that is not white for motion. Where it is (a gear's play, rows that are
+read late), `mime.fitting.arm` takes fewer pieces, as long as torques are explained better by that.
+
 Pieces of less than four rows are tried only where longer ones are all too long. An encoder that is
 read faster than it changes repeats its values, and such noise, which is not white, looks like
 motion to pieces of two or three rows.
@@ -17,7 +20,7 @@ import numpy as np
 
 DEGREE = 5
 _MORE = 1.5
-_FEWEST = 4
+FEWEST = 4
 _ROWS_PER_PIECE, _ROWS_AT_FIRST = 2.0, 4.0
 _RESOLUTION = 1e-9
 
@@ -36,6 +39,11 @@ class Motion:
     def count(self) -> int:
         """K."""
         return len(self.coefficients)
+
+    @property
+    def pieces(self) -> int:
+        """How many."""
+        return self.count - DEGREE
 
     def basis(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First nonzero function and values (rows, 4, 6): B, B', B'' and B''' of all six there."""
@@ -91,16 +99,20 @@ def _differentiated(knots: np.ndarray, span: np.ndarray, B: np.ndarray, p: int) 
 def smooth(time: np.ndarray, angles: np.ndarray) -> Motion:
     """The motion of the rows `angles` (rows, joints) at `time`, all joints with the same pieces."""
     most, first = (
-        max(int((len(time) - DEGREE) / rows), _FEWEST) for rows in (_ROWS_PER_PIECE, _ROWS_AT_FIRST)
+        max(int((len(time) - DEGREE) / rows), FEWEST) for rows in (_ROWS_PER_PIECE, _ROWS_AT_FIRST)
     )
-    tried = np.unique(np.geomspace(_FEWEST, most, 24).astype(int))
+    tried = np.unique(np.geomspace(FEWEST, most, 24).astype(int))
     scores: list[float] = []
     for count in tried:
         best = int(np.argmin(scores)) if scores else 0
         if count > first and best < len(scores) - 1:
             break
         scores.append(_score(time, angles, int(count)))
-    pieces = min(int(np.ceil(_MORE * tried[int(np.argmin(scores))])), most)
+    return splined(time, angles, min(int(np.ceil(_MORE * tried[int(np.argmin(scores))])), most))
+
+
+def splined(time: np.ndarray, angles: np.ndarray, pieces: int) -> Motion:
+    """The motion in so many pieces, and the noise that they leave."""
     knots, c, left = _fitted(time, angles, pieces)
     spread = np.maximum(np.std(angles, axis=0), 1e-3)
     sigma = np.sqrt(left / max(len(time) - len(c), 1))

@@ -58,7 +58,6 @@ def other_motion(
     """The joint that makes most known; None where none makes more known. Rᵀ R is F."""
     tree: Any = arm.loaded_tree
     chain = Chain.of(tree, np.asarray(forces.gravity_base(arm)))
-    is_log = np.zeros(len(coordinates), bool)
     time = np.linspace(run.time_s[0], run.time_s[-1], _ROWS)
     motion = np.moveaxis(run.motion.at(time)[:, :3], 0, 2)  # (3, N, rows)
     sigmas = {joint_of(s.place): noise[s.field] for s in run.experiment.sensors}
@@ -69,7 +68,7 @@ def other_motion(
         swung, size, unit = _swung(tree, motion, time - time[0], j)
         Y = chain.at(*swung).Y[:, joints] * weight[:, None]
         more = np.concatenate([R, _by_coordinates(Y, tree.link_names, coordinates)])
-        then = rank_of(more, is_log, rank.at_bound, rank.quantile)
+        then = rank_of(more, rank.widest, rank.at_bound, rank.quantile)
         gained = then.count - rank.count
         if gained > (best.more if best else 0):
             halves = then.half_widths

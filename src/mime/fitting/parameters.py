@@ -67,11 +67,13 @@ def parameter_coordinates(
     lows = [bound for bound in (spec.above, spec.at_least) if bound is not None] if spec else []
     low = max(lows, default=-np.inf)
     high = spec.at_most if spec is not None and spec.at_most is not None else np.inf
+    is_closed = spec is not None and spec.at_least == 0.0 and spec.above is None
     unit = spec.unit if spec else _entry_unit(simulation.nodes[node], rest)
     for entry in np.ndindex(np.shape(value)):
         name = f"{address}[{','.join(map(str, entry))}]" if entry else address
         own = float(np.asarray(value)[entry])
-        yield coordinate(name, unit, "parameter", unknown, own, low, high, (name,))
+        found = coordinate(name, unit, "parameter", unknown, own, low, high, (name,))
+        yield dataclasses.replace(found, may_be_zero=found.low == 0.0 and is_closed)
 
 
 def _entry_unit(node: Any, address: str) -> str:

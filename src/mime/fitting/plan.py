@@ -23,7 +23,7 @@ from mime.fitting.experiment import Experiment, experiment
 from mime.fitting.log import Log
 from mime.fitting.model import Model, first_fineness, initial_state, with_timestep
 from mime.fitting.parameters import KINDS, assembled
-from mime.fitting.rank import Rank, rank_of
+from mime.fitting.rank import Rank, rank_of, widest_of
 from mime.fitting.solve import prior_of
 from mime.optimise.descent import minimise
 from mime.running.progress import Progress, progress_bar
@@ -85,7 +85,7 @@ class Plan:
         late = [c.kind == "delay" for c in found]
         self.z[late] = 0.5  # rows: at none the slope by the delay is another on either side
         self.is_parameter = np.array([c.kind in KINDS for c in found])
-        self.is_log = np.array([c.is_log for c in found])
+        self.widest = widest_of(found, self.z)
 
     def inputs(self, shapes: Any) -> list[dict[str, dict[str, Any]]]:
         """Inputs of every step; shapes has a row for each driven field."""
@@ -178,7 +178,7 @@ class Plan:
         """What that input would tell."""
         _, jacobian = self._compiled(shapes)
         J = np.concatenate([np.asarray(jacobian[f]) / s for f, s in self.noise.items()])
-        return rank_of(J, self.is_log, np.zeros(len(self.z), bool), 1.96)
+        return rank_of(J, self.widest, np.zeros(len(self.z), bool), 1.96)
 
     def outlook(self, shapes: np.ndarray) -> Outlook:
         """log det and intervals of that input."""

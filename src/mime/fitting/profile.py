@@ -6,6 +6,9 @@ The 95 % interval is where t <= q. Intervals from the Jacobian take t for a stra
 it is one is measured: along the valley that the Jacobian foresees, z ± h C e_j / C_jj, the true
 cost should have risen by q². An unknown for which its root misses q by a tenth is profiled.
 
+What may be zero and is known no better than to a factor of two has an interval of its value,
+z + log(1 ± h): it contains 0 from h = 1 on.
+
 Where residuals are not white, q is larger by the ratio of the widened interval to the plain one;
 beyond a ratio of 1.5 the widened one stays. It stays, too, where the cost is rough: where a profile
 goes down, ends within a quarter of the linear half-width, or finds no end in its simulations.
@@ -20,6 +23,7 @@ from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rank import Rank
 from mime.fitting.solve import Prior, cost_of, polish
+from mime.fitting.unknown import WIDEST_LOG
 
 LINEAR = 0.1
 """What a linear interval may be off, over its half-width, before it is profiled."""
@@ -70,6 +74,11 @@ class Minimum:
     quantile: float
     """q: t at the end of a 95 % interval."""
 
+    def is_by_value(self, j: int, half: float) -> bool:
+        """An interval so wide is one of the value: its logarithm has no end on the way to 0."""
+        c = self.model.coordinates[j]
+        return c.is_log and c.may_be_zero and half > WIDEST_LOG
+
     def cost(self, z: np.ndarray) -> float:
         """The whole sum at z."""
         return cost_of(self.model, z, self.noise, self.prior, self.loss)
@@ -94,35 +103,46 @@ def intervals(
     covariance = rank.covariance
     found: dict[int, Interval] = {}
     for j in chosen:
-        low, high = np.clip(z[j] + halves[j] * np.array([-1.0, 1.0]), prior.low[j], prior.high[j])
+        by_value = minimum.is_by_value(j, halves[j])
+        ends = _by_value(halves[j]) if by_value else halves[j] * np.array([-1.0, 1.0])
+        low, high = np.clip(z[j] + ends, prior.low[j], prior.high[j])
         if ratios[j] > _WIDENED:
             found[j] = Interval(float(low), float(high), "windows", 0.0)
             continue
         valley = covariance[:, j] / covariance[j, j]
         valley[j] = 1.0
         off = 0.0
-        for side in (-1.0, 1.0):
+        for side, end in zip((-1.0, 1.0), ends, strict=True):
+            if not np.isfinite(end):  # zero is within the interval: the other end tells its shape
+                continue
             there = np.clip(z + side * halves[j] * valley, prior.low, prior.high)
+            there[j] = np.clip(z[j] + end, prior.low[j], prior.high[j])
             count += 1
-            if there[j] == z[j] + side * halves[j] * valley[j]:  # else a bound ends it
+            if there[j] == z[j] + end:  # else a bound ends it
                 rise = max(minimum.cost(there) - least, 0.0)
                 off = max(off, abs(np.sqrt(rise) / (ratios[j] * q) - 1.0))
         if off <= LINEAR:
             how = "windows" if ratios[j] > 1.001 else "linear"
             found[j] = Interval(float(low), float(high), how, off)
             continue
-        ends: list[float] = []
+        crossed: list[float] = []
         for side in (-1.0, 1.0):
-            end, more = _end(minimum, j, side, valley, least, ratios[j])
+            at, more = _end(minimum, j, side, valley, least, ratios[j])
             count += more
-            if end is None:
+            if at is None:
                 break
-            ends.append(end)
-        if len(ends) == 2:
-            found[j] = Interval(ends[0], ends[1], "profile", off)
+            crossed.append(at)
+        if len(crossed) == 2:
+            found[j] = Interval(crossed[0], crossed[1], "profile", off)
         else:
             found[j] = Interval(float(low), float(high), "rough", off)
     return found, count
+
+
+def _by_value(half: float) -> np.ndarray:
+    """log(1 - h) and log(1 + h): an interval of the value about as far below as above."""
+    with np.errstate(divide="ignore"):
+        return np.log([max(1.0 - half, 0.0), 1.0 + half])
 
 
 class _RoughError(Exception):
@@ -139,13 +159,17 @@ def _end(
     z, prior, count = minimum.z, minimum.prior, 0
     q = minimum.quantile * ratio
     half = ratio * float(minimum.rank.half_widths[j])
+    by_value = minimum.is_by_value(j, half)
+    if by_value:
+        half = float(np.log1p(half)) if side > 0 else min(half, 1.0)
     bound = prior.low[j] if side < 0 else prior.high[j]
     farthest = min(_FARTHEST * ratio * float(minimum.rank.widest[j]), abs(bound - z[j]))
     near = z
 
     def t_over_q(distance: float) -> float:
         nonlocal near, count
-        moved = side * distance - (near[j] - z[j])
+        ahead, now = side * distance, near[j] - z[j]
+        moved = np.expm1(ahead) - np.expm1(now) if by_value else ahead - now
         start = np.clip(near + moved * valley, prior.low, prior.high)
         start[j] = z[j] + side * distance
         found, cost, more = polish(

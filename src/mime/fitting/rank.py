@@ -2,10 +2,12 @@
 
     J D = U S Vᵀ      half a 95 % interval: q / s_i of direction v_i, q |V_j / s| of unknown j
 
-D holds how wide an interval may be at most: a factor of two either way, or for an unknown that is
-no logarithm its scale. So an unknown is *known* when its half-width in these units is at most 1.
+D holds how wide an interval may be at most (`Coordinate.widest`): a factor of two either way; of
+what may be zero, its own value or half of its start; of what is no logarithm its scale. So an
+unknown is *known* when its half-width in these units is at most 1.
 Along a direction that the log leaves open s_i is 0, and every unknown in it is infinitely wide.
-What is known follows from the singular values alone; intervals may be wider (`widening.py`).
+What can be known follows from the singular values alone. Intervals may be wider (`widening.py`,
+`profile.py`), and what they leave wider than D is not known.
 """
 
 import dataclasses
@@ -14,10 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-WIDEST_LOG = float(np.log(2.0))
-"""Half of the widest 95 % interval of a logarithm that is known: a factor of two."""
-WIDEST = 1.0
-"""The same of an unknown that is no logarithm, in its scale: a delay of one row, say."""
+from mime.fitting.unknown import Coordinate
+
 TRADE_OFF = 0.95
 _ZERO = 1e-8
 """Singular values are zero below this part of the largest: a simulation's own rounding."""
@@ -181,11 +181,10 @@ def _size(a: np.ndarray, covariance: np.ndarray) -> float:
 
 
 def rank_of(
-    jacobian: np.ndarray, is_log: np.ndarray, at_bound: np.ndarray, quantile: float
+    jacobian: np.ndarray, widest: np.ndarray, at_bound: np.ndarray, quantile: float
 ) -> Rank:
     """The rank of a whitened Jacobian (with the rows of real priors, without mere anchors)."""
     count, free = jacobian.shape[1], ~at_bound
-    widest = np.where(is_log, WIDEST_LOG, WIDEST)
     triangle = upper_triangle(jacobian[:, free] * widest[free])  # the same s and V
     _, s, Vt = np.linalg.svd(triangle)
     singular, directions = np.zeros(count), np.zeros((count, count))
@@ -194,6 +193,11 @@ def rank_of(
     for place, j in enumerate(np.flatnonzero(at_bound)):
         directions[j, len(s) + place] = 1.0
     return Rank(singular, directions, widest, at_bound, quantile)
+
+
+def widest_of(coordinates: Sequence[Coordinate], z: np.ndarray) -> np.ndarray:
+    """D at z."""
+    return np.array([c.widest(x) for c, x in zip(coordinates, z, strict=True)])
 
 
 def upper_triangle(matrix: np.ndarray) -> np.ndarray:

@@ -110,9 +110,11 @@ class InWindows:
     held_out: int
     """How many windows of fitted logs there are, and of those held out."""
     states: tuple[str, ...]
-    """Initial states that are free."""
+    """Initial states that are free: positions, speeds and temperatures, as `initial` names them."""
     free_runs: tuple[FreeRun, ...]
     """Of whole logs, each from where its first window starts."""
+    others: tuple[str, ...] = ()
+    """Free as well: currents, and what controllers and servos remember."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,8 +312,8 @@ class Fit(Mapping[str, Estimate]):
                 data["other_motion"] = OtherMotion(**{**found, "known": moments})
             if (found := data.get("windows")) is not None:
                 runs = tuple(FreeRun(**run) for run in found["free_runs"])
-                states = tuple(found["states"])
-                data["windows"] = InWindows(**{**found, "states": states, "free_runs": runs})
+                states = {name: tuple(found.get(name, ())) for name in ("states", "others")}
+                data["windows"] = InWindows(**{**found, **states, "free_runs": runs})
             data["outliers"] = tuple(
                 Outliers(**{**o, "rows": tuple(o["rows"])}) for o in data["outliers"]
             )

@@ -15,6 +15,7 @@ from mime.fitting.model import Model
 from mime.fitting.rates import FINEST, STEP_ERROR
 from mime.fitting.solve import (
     RESOLUTION,
+    TIGHT,
     Interrupted,
     Prior,
     estimated_noise,
@@ -25,8 +26,8 @@ from mime.fitting.solve import (
     prior_of,
     whitened,
 )
+from mime.fitting.states import Cost, reduced
 from mime.fitting.states import estimated_noise as estimated_with_states
-from mime.fitting.states import reduced
 from mime.running.progress import Progress, progress_bar
 
 ROUNDS = 60
@@ -39,6 +40,10 @@ _KINK, _LOWER = 1.2, 1e-3
 must be lower."""
 _SPREAD = 0.7
 """Of the starts, in logarithms: mostly within a factor of two."""
+_LOOSE, _AGREED = 1e-4, 1e-2
+"""What the last step of windows may gain of its cost, as long as the noise changes by more."""
+_NOTHING = 1e-2
+"""Of its start value: where a positive unknown is so small, the cost is flat."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +71,10 @@ def solve(
     )
     z = np.clip(z, prior.low, prior.high)
     with progress_bar(_APPROACH + ROUNDS + _NOISE_ROUNDS, 0, progress) as tell:
-        ends, costs, simulations, is_complete = _descended(model, z, noise, prior, tell)
+        if model.windows is None:
+            ends, costs, simulations, is_complete = _descended(model, z, noise, prior, tell)
+        else:
+            ends, costs, simulations, is_complete = _with_states(model, z, noise, prior, loss, tell)
         if not np.isfinite(costs).any():
             raise InputError(
                 "the simulation leaves the finite numbers from every start; give start values "
@@ -75,6 +83,8 @@ def solve(
             )
         same = int(np.count_nonzero(costs <= np.nanmin(costs) * (1 + 1e-4) + 1e-6))
         z, at_kinks = ends[np.argmin(costs)], True
+        if model.windows is not None or loss.is_robust:
+            noise = _left(model, z, noise, loss)
         while True:
             z, noise, more = _settled(model, z, noise, prior, loss, tell)
             simulations += more
@@ -130,6 +140,74 @@ def _descended(
         return ends, costs, more, False
 
 
+def _with_states(
+    model: Model, z: np.ndarray, noise: Mapping[str, float], prior: Prior, loss: Loss, tell: Any
+) -> tuple[np.ndarray, np.ndarray, int, bool]:
+    """The same of windows, each start with initial states of its own."""
+    costs, is_complete, simulations = np.full(len(z), np.inf), True, 0
+    try:
+        z, simulations = approached(model, z, noise, prior, tell)
+    except Interrupted as stopped:
+        z, is_complete = stopped.z, False
+    each, same = np.unique(z, axis=0, return_inverse=True)
+    lefts = [_left(model, start, noise, loss) for start in each]
+    least = min(lefts, key=lambda left: sum(left[f] / noise[f] for f in noise))
+    ends, found = each.copy(), np.full(len(each), np.inf)
+    for i, start in enumerate(each):
+        model.reduced.clear()
+        try:
+            ends[i], found[i], more = _near_minimum(model, start, least, prior, loss, is_complete)
+        except KeyboardInterrupt:
+            is_complete = False
+            continue
+        simulations += more
+        tell(_APPROACH + ROUNDS * (i + 1) // len(each))
+    costs = found[same.reshape(-1)]
+    model.reduced.clear()
+    return ends[same.reshape(-1)], costs, simulations + len(each), is_complete
+
+
+def _near_minimum(
+    model: Model,
+    start: np.ndarray,
+    noise: Mapping[str, float],
+    prior: Prior,
+    loss: Loss,
+    is_complete: bool,
+) -> tuple[np.ndarray, float, int]:
+    """Where a start of windows ends, its cost, and how often it simulated.
+
+    Where a positive unknown has gone to nothing the cost is flat, and its slope leads nowhere: the
+    others are fitted with it at its start value, then all of them from there.
+    """
+    most = ROUNDS if is_complete else 1
+
+    def polished(z: np.ndarray, held: int | None = None) -> tuple[np.ndarray, float, int]:
+        return polish(model, z, noise, prior, loss, held, _LOOSE, most)
+
+    z, cost, count = polished(start)
+    for j, c in enumerate(model.coordinates):
+        is_positive = c.is_log and c.kind == "parameter"
+        if not (is_complete and is_positive and c.value(z[j]) < _NOTHING * c.start):
+            continue
+        other = z.copy()
+        other[j] = c.z(c.start)
+        other, _, first = polished(other, j)
+        other, lower, second = polished(other)
+        count += first + second
+        if lower < cost:
+            z, cost = other, lower
+    return z, cost, count
+
+
+def _left(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> dict[str, float]:
+    """The noise, or what is left if that is more: to it all rows are outliers of a wrong model."""
+    residual, _ = model.linearised(z)
+    each = {f: np.asarray(residual[f]) for f in model.fields}
+    left = {f: np.sqrt(loss.squares(r, noise[f]) / len(r)) for f, r in each.items()}
+    return {f: max(noise[f], float(left[f])) for f in model.fields} | given_noise(model)
+
+
 def _settled(
     model: Model, z: np.ndarray, noise: dict[str, float], prior: Prior, loss: Loss, tell: Any
 ) -> tuple[np.ndarray, dict[str, float], int]:
@@ -141,8 +219,10 @@ def _settled(
         for s in e.sensors:
             rows[s.field] += len(s.measured)
             spread[s.field] = max(spread[s.field], float(np.std(s.measured)))
+    is_loose = model.windows is not None
     for count in range(_NOISE_ROUNDS):
-        z, _, more = polish(model, z, noise, prior, loss)
+        tolerance = _LOOSE if is_loose else TIGHT
+        z, _, more = polish(model, z, noise, prior, loss, tolerance=tolerance)
         simulations += more
         new = _estimated(model, z, noise, prior, loss, rows)
         new = {f: max(sigma, RESOLUTION * spread[f]) for f, sigma in new.items()}
@@ -150,8 +230,9 @@ def _settled(
         change = max(abs(new[f] / noise[f] - 1) for f in noise)
         noise = new
         tell(_APPROACH + ROUNDS + count + 1)
-        if change < 1e-4:
+        if change < 1e-4 and not is_loose:
             break
+        is_loose = is_loose and change > _AGREED
     return z, noise, simulations
 
 
@@ -218,8 +299,11 @@ def at_states(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Los
     """Windows that start from their best initial states at z; any other model as it is."""
     if model.windows is None:
         return model
-    starts = reduced(model, z, noise, loss).starts
-    return dataclasses.replace(model, windows=dataclasses.replace(model.windows, starts=starts))
+    found = reduced(model, z, noise, loss)
+    windows = dataclasses.replace(model.windows, starts=found.starts)
+    model = dataclasses.replace(model, windows=windows)
+    model.reduced[z.tobytes(), *Cost(model, noise, loss).key] = found
+    return model
 
 
 def _step_error(model: Model, z: np.ndarray, noise: Mapping[str, float], loss: Loss) -> float:

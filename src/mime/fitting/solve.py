@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mime.fitting.joint import descended
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle
@@ -27,6 +28,8 @@ _LEAST_DAMPED = 1e-3
 the log hardly tells is free, walks far in every step and bends the way of the others."""
 _SETTLED = 1e-7
 """A start has arrived when a step gains less than this part of its cost: the best goes on."""
+TIGHT = 1e-11
+"""What the last step of the best start may gain of its cost."""
 _MET = 1e-2
 """Of a cost: two starts that differ by less are in the same valley, and one of them goes on."""
 RESOLUTION = 1e-9
@@ -111,10 +114,17 @@ def levenberg_marquardt(
     z = np.clip(z, prior.low, prior.high)
     damping: np.ndarray = np.full(len(z), 1e-3)
     sigma = noise if callable(noise) else lambda parts: noise
-    settled, count, same = np.zeros(len(z), bool), 0, np.arange(len(z))
-    simulated = len(z)
+    count, same = 0, np.arange(len(z))
+    if apart:
+        _, first, number = np.unique(z, axis=0, return_index=True, return_inverse=True)
+        same = first[number.reshape(-1)]
+    settled = same < np.arange(len(z))
+    simulated = len(np.unique(same))
     try:
-        parts = normal(z)
+        parts = normal(z[np.unique(same)])
+        if apart:
+            number = np.searchsorted(np.unique(same), same)
+            parts = {f: tuple(np.asarray(x)[number] for x in own) for f, own in parts.items()}
         sums = _weighted(parts, z, sigma(parts), prior)
         for count in range(rounds):
             cost, slope, curvature = sums
@@ -127,9 +137,10 @@ def levenberg_marquardt(
             simulated += len(rows)
             there = _weighted(new, ahead, sigma(parts), prior)[0]
             better = there < cost
+            promised = np.abs(_promised(ahead - z, slope, curvature))  # a bound may cut a step
+            gain = np.where(better, cost - there, promised)
+            settled |= (gain < least_gain * cost + 1e-9) | (damping > 1e10)
             z = np.where(better[:, None], ahead, z)
-            gain = np.where(better, cost - there, 0.0)
-            settled |= (better & (gain < least_gain * cost + 1e-9)) | (damping > 1e10)
             damping = np.where(better, damping * 0.2, damping * 8.0).clip(1e-12)
             parts = {
                 f: tuple(_either(better, *pair) for pair in zip(new[f], parts[f])) for f in parts
@@ -218,6 +229,11 @@ def _step(
     return -np.linalg.solve(A, (slope * free)[..., None])[..., 0]
 
 
+def _promised(dz: np.ndarray, slope: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """What a step would gain if the cost were a parabola."""
+    return -np.einsum("bi,bi->b", dz, 2.0 * slope + np.einsum("bij,bj->bi", curvature, dz))
+
+
 def polish(
     model: Model,
     z: np.ndarray,
@@ -225,10 +241,12 @@ def polish(
     prior: Prior,
     loss: Loss,
     held: int | None = None,
-    tolerance: float = 1e-11,
+    tolerance: float = TIGHT,
     most: int = 60,
 ) -> tuple[np.ndarray, float, int]:
     """The nearest minimum by SciPy's `trf`, its cost, and how often it simulated (`most` times).
+
+    Of windows by `joint.py`, their initial states with it.
 
     A start at which the simulation diverges is returned, at an infinite cost.
 
@@ -236,6 +254,8 @@ def polish(
     """
     from scipy.optimize import least_squares
 
+    if model.windows is not None:
+        return descended(model, z, noise, prior, loss, held, tolerance, most)
     kept: dict[bytes, Any] = {}
     free = np.arange(len(z)) != held
     rows = model.count

@@ -14,7 +14,7 @@ from mime.core.problem import InputError
 from mime.fitting.channel import Channel, Place, Scale, fields_of, scaled
 from mime.fitting.experiment import Experiment, sensor_rows
 from mime.fitting.log import Log, LogError, read_rows
-from mime.fitting.motion import Motion, smooth
+from mime.fitting.motion import FEWEST, Motion, smooth, splined
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 from mime.running.simulation import Simulation
 from mime.scenarios.fields import split_field
@@ -41,6 +41,11 @@ class Run:
         coefficients = coefficients + step.reshape(coefficients.shape)
         motion = dataclasses.replace(self.motion, coefficients=coefficients)
         return dataclasses.replace(self, motion=motion)
+
+    def coarser(self, factor: int) -> "Run":
+        """The same, with a motion of so many times fewer pieces."""
+        pieces = max(self.motion.pieces // factor, FEWEST)
+        return dataclasses.replace(self, motion=splined(self.time_s, self.angles, pieces))
 
 
 def joint_of(place: Place) -> int:

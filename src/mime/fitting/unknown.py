@@ -40,6 +40,15 @@ class Unknown:
             object.__setattr__(self, "between", (low, high))
 
 
+WIDEST_LOG = float(np.log(2.0))
+"""Half of the widest 95 % interval of a logarithm that is known: a factor of two."""
+WIDEST = 1.0
+"""The same of an unknown that is no logarithm, in its scale: a delay of one row, say."""
+WIDEST_OF_START = 0.5
+"""The same of one that may be zero, over its start; or its own value, where that is larger."""
+_ROUNDED = 1.0 + 1e-9
+
+
 class Which(NamedTuple):
     """What a coordinate is of, without its numbers; see `Coordinate`."""
 
@@ -65,6 +74,8 @@ class Coordinate:
     key: tuple[Any, ...]
     """What it is of: `(address,)`, `(log, node, field, index)`, `(column's field,)`, or of a body
     `(address, as what, which, size)`."""
+    may_be_zero: bool = False
+    """Zero is in its range, as of friction."""
 
     def value(self, z: Any) -> Any:
         """The number itself; z may be traced."""
@@ -84,6 +95,26 @@ class Coordinate:
         if self.std is None:
             return None
         return self.std / (self.start if self.is_log else self.scale)
+
+    def widest(self, z: float) -> float:
+        """Half of the widest 95 % interval of one that is known, of the coordinate at z."""
+        if self.is_log and not self.may_be_zero:
+            return WIDEST_LOG
+        if self.may_be_zero:
+            value = float(self.value(z))
+            unit = max(value, float(np.finfo(float).tiny)) if self.is_log else self.scale
+            return self._reach(value) / unit
+        return WIDEST
+
+    def _reach(self, value: float) -> float:
+        return max(value, WIDEST_OF_START * self.start)
+
+    def is_narrow(self, z: float, low: float, high: float) -> bool:
+        """Whether a 95 % interval, from low to high of the coordinate, is one of what is known."""
+        if self.may_be_zero:
+            half = 0.5 * float(self.value(high) - self.value(low))
+            return half <= _ROUNDED * self._reach(float(self.value(z)))
+        return 0.5 * (high - low) <= _ROUNDED * self.widest(z)
 
     def interval(self, z: float, half: float) -> tuple[float, float]:
         """The values at z - half and z + half."""

@@ -47,7 +47,7 @@ class Residual:
 
 def are_white(residuals: Sequence[Residual]) -> bool:
     """Uncorrelated in time and between sensors, and as loud in every log as the noise says."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     for field in dict.fromkeys(r.field for r in residuals):
         own = [r for r in residuals if r.field == field]
@@ -60,7 +60,7 @@ def are_white(residuals: Sequence[Residual]) -> bool:
             size = float(np.sqrt(np.mean(r.values**2)))
             if (r.is_known and size > LOUDER + allowed) or size > 1.0 + 2.0 * allowed:
                 return False
-        if lags and chi2.sf(statistic, lags) < _SURE:
+        if lags and chdtrc(lags, statistic) < _SURE:
             return False
     return all(
         _are_apart(a, b)
@@ -72,11 +72,11 @@ def are_white(residuals: Sequence[Residual]) -> bool:
 
 def _are_apart(a: Residual, b: Residual) -> bool:
     """Uncorrelated row by row: n r² is chi² of one degree."""
-    from scipy.stats import chi2
+    from scipy.special import chdtrc
 
     size = float(np.sqrt((a.values @ a.values) * (b.values @ b.values)))
     r = float(a.values @ b.values) / size if size > 0 else 0.0
-    return bool(chi2.sf(len(a.values) * r**2, 1) >= _SURE)
+    return bool(chdtrc(1, len(a.values) * r**2) >= _SURE)
 
 
 def correlation_time(residual: Residual) -> float:
@@ -205,8 +205,7 @@ def _stationary(residuals: Sequence[Residual], Y: np.ndarray) -> np.ndarray:
     e_k = sum a_i e_{k-i} + w_k is e = A⁻¹ w: Yᵀ Sigma Y is |A⁻ᵀ Y|² times the variance of w, and
     A⁻ᵀ is the same filter backwards in time.
     """
-    from scipy.linalg import solve_toeplitz
-    from scipy.signal import lfilter
+    from scipy.linalg import solve_banded, solve_toeplitz
 
     S, first = np.zeros(2 * (Y.shape[1],)), 0
     for residual in residuals:
@@ -220,7 +219,8 @@ def _stationary(residuals: Sequence[Residual], Y: np.ndarray) -> np.ndarray:
             continue
         a = solve_toeplitz(variance[:-1], variance[1:])
         backwards = np.concatenate([own[::-1], np.zeros_like(own)])  # until it has died away
-        filtered = lfilter([1.0], np.concatenate([[1.0], -a]), backwards, axis=0)
+        band = np.tile(np.concatenate([[1.0], -a])[:, None], len(backwards))
+        filtered = solve_banded((order, 0), band, backwards, check_finite=False)
         S += float(variance[0] - a @ variance[1:]) * filtered.T @ filtered
     return S
 
@@ -229,11 +229,11 @@ def _with_windows(
     rank: Rank, jacobians: Sequence[np.ndarray], slopes: Sequence[np.ndarray], prior: np.ndarray
 ) -> Rank:
     """All in coordinates y, where the sum of all information is 1."""
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     count = len(slopes)
     if count < 2 or not prior.shape[1]:
         return rank
     C = jackknife(jacobians, slopes, prior)
-    quantile = float(student.ppf(0.975, count - 1))
+    quantile = float(stdtrit(count - 1, 0.975))
     return dataclasses.replace(rank, widening=Widening(C, quantile, count))

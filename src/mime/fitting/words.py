@@ -11,12 +11,12 @@ from mime.fitting.rates import STEP_ERROR
 
 if TYPE_CHECKING:
     from mime.fitting.combinations import Combination
-    from mime.fitting.result import Estimate, Fit, FreeRun
+    from mime.fitting.result import Estimate, Fit, FreeRun, Outliers
 
 
 _SKEW = 0.2
 """Sides of an interval that differ by more than this part of their mean are told one by one."""
-_MOST_ROWS = 8
+_MOST_ROWS, _MOST_LOGS = 8, 3
 _MOST_SENSORS, _MOST_KINDS = 3, 4
 _WIDEST = 60
 """Longer names stand on a line of their own."""
@@ -210,10 +210,8 @@ def _windows(fit: "Fit") -> Iterator[str]:
     if (found := fit.windows) is None:
         return
     held = f", {found.held_out} held out" if found.held_out else ""
-    yield (
-        f"windows of {found.seconds:g} s: {found.fitted} fitted{held}; free at the start of each: "
-        f"{', '.join(found.states)}"
-    )
+    free = f"; free at the start of each: {', '.join(found.states)}" if found.states else ""
+    yield f"windows of {found.seconds:g} s: {found.fitted} fitted{held}{free}"
     fitted = [run for run in found.free_runs if not run.held_out]
     for field in dict.fromkeys(run.field for run in fitted):
         own = [run for run in fitted if run.field == field]
@@ -260,13 +258,23 @@ def _listed(names: Sequence[str], count: int) -> str:
 
 
 def _spikes(fit: "Fit") -> Iterator[str]:
-    """Outliers by row."""
-    for found in fit.outliers:
-        some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
-        more = ", ..." if len(found.rows) > _MOST_ROWS else ""
-        squares = fit.loss == "linear" and not fit.how  # inverse dynamics takes no other loss
-        hint = '; loss="soft_l1" makes them count less' if squares else ""
-        yield (
-            f"{found.file}: {len(found.rows)} of {found.count} values of {found.column!r} are "
-            f"outliers, row{'s' * (len(found.rows) > 1)} {some}{more}{hint}"
-        )
+    """Outliers by row, a line for each sensor."""
+    squares = fit.loss == "linear" and not fit.how  # inverse dynamics takes no other loss
+    hint = '; loss="soft_l1" makes them count less' if squares else ""
+    for field in dict.fromkeys(found.field for found in fit.outliers):
+        own = [found for found in fit.outliers if found.field == field]
+        rows = sum(len(found.rows) for found in own)
+        count = sum(found.count for found in own)
+        told = f"{rows} of {count} values of {own[0].column!r} are outliers"
+        if len(own) == 1:
+            yield f"{own[0].file}: {told}, {_rows_of(own[0])}{hint}"
+            continue
+        where = "; ".join(f"{found.file} {_rows_of(found)}" for found in own[:_MOST_LOGS])
+        more = f"; {len(own) - _MOST_LOGS} more logs" if len(own) > _MOST_LOGS else ""
+        yield f"{told}: {where}{more}{hint}"
+
+
+def _rows_of(found: "Outliers") -> str:
+    some = ", ".join(map(str, found.rows[:_MOST_ROWS]))
+    more = ", ..." if len(found.rows) > _MOST_ROWS else ""
+    return f"row{'s' * (len(found.rows) > 1)} {some}{more}"

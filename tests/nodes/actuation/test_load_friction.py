@@ -312,12 +312,15 @@ def test_a_servo_that_pulls_against_friction_by_load_breaks_away_at_the_torque_o
         assert bool(state["joint_velocities"][0] > 0) is moves
 
 
-def test_inverse_dynamics_gives_the_torques_that_move_the_arm_so():
+def planar(**options):
     tree = parse_urdf(model_path("planar_arm_3link"))
     friction = LoadFriction([0.3, 0.2, 0.1], [0.2, 0.3, 0.45], 0.1, [0.1, -0.1, 0.0], 0.1, 0.2, 0.1)
-    arm = RobotArmNode(
-        "arm", 1e-9, tree, "link_3", friction=friction, joint_friction_n_m_s=np.full(3, 0.1)
-    )
+    step = options.pop("timestep", DT)
+    return RobotArmNode("arm", step, tree, "link_3", **{"friction": friction} | options)
+
+
+def test_inverse_dynamics_gives_the_torques_that_move_the_arm_so():
+    arm = planar(timestep=1e-9, joint_friction_n_m_s=np.full(3, 0.1))
     random = np.random.default_rng(5)
     q, qd = random.uniform(-1, 1, (2, 60, 3))
     qdd = random.uniform(-20, 20, (60, 3))
@@ -331,6 +334,47 @@ def test_inverse_dynamics_gives_the_torques_that_move_the_arm_so():
     found = jax.jit(jax.vmap(accelerated), compiler_options=QUICK)(q, qd, qdd)
     # a change of 1e-8 of a velocity of 1 has roundings of 1e-7; viscous friction is implicit
     np.testing.assert_allclose(found, qdd, rtol=1e-5, atol=1e-5)
+
+
+def test_an_arm_in_single_precision_stays_single():
+    arm = planar()
+    state = arm.initial_state() | {"joint_velocities": jnp.array([0.4, -0.2, 0.0])}
+    inputs = {"commanded_joint_torques": jnp.array([3.0, -2.0, 0.5])}
+    double = jax.jit(arm.update, static_argnums=2, compiler_options=QUICK)(state, inputs, DT)
+    arm, state, inputs = jax.tree.map(
+        lambda x: x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x,
+        (arm, state, inputs),
+    )
+    single = jax.jit(arm.update, static_argnums=2, compiler_options=QUICK)(state, inputs, DT)
+    assert {x.dtype.name for x in single.values()} == {"float32"}
+    for name, value in double.items():
+        # A step of 1e-3 s adds some 1e-2 to velocities of 0.4: roundings of 6e-8, and of M⁻¹.
+        np.testing.assert_allclose(single[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_of_arms_is_the_same_as_machine_code_in_xla_and_one_by_one(monkeypatch):
+    graph = GraphManager()
+    graph.add_node(planar())
+    graph.add_external_input("arm", "commanded_joint_torques")
+    simulation = graph.compile()
+    shares = np.array([[0.1, 0.1, 0.0], [0.2, 0.2, 0.3], [0.3, 0.4, 0.4]])
+    inputs = {"arm": {"commanded_joint_torques": np.array([0.0, 3.0, 0.0])}}
+
+    def moved(simulation, **options):
+        run = simulation.run_batch if options else simulation.run
+        return run(steps=40, inputs=inputs, progress=False, **options)["arm"]["joint_angles"]
+
+    values = {"arm": {"friction.motor_load": shares}}
+    native = moved(simulation, parameters=values)
+    assert simulation.backend.native
+    assert np.ptp(native[:, -1], axis=0).min() > 1e-3
+    for share, member in zip(shares, native, strict=True):
+        alone = moved(simulation.with_parameters({"arm": {"friction.motor_load": share}}))
+        # Angles near 1; machine code of one member and of several rounds in another order.
+        np.testing.assert_allclose(member, alone, rtol=1e-11, atol=1e-13)
+    monkeypatch.setenv("MIME_NATIVE", "off")
+    xla = moved(graph.compile(), parameters=values)
+    np.testing.assert_allclose(native, xla, rtol=1e-11, atol=1e-13)
 
 
 def test_slopes_of_inverse_dynamics_agree_with_central_differences():

@@ -34,7 +34,7 @@ _LINE = 0.05
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
-residual that line must have."""
+residual a line must have to be named."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
@@ -253,7 +253,7 @@ def _seen(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
         )
-    elif not has_line(reading, frequency, experiment.period_s):
+    elif part > _RINGING and not has_line(reading, frequency, experiment.period_s):
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
 

@@ -21,7 +21,7 @@ from mime.fitting.explanation import Check
 from mime.fitting.model import Model
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
-MUCH = 0.2
+MUCH = 0.15
 """The part of a residual that a torque must take away to be named."""
 _ALMOST = 0.8
 """Of the best gain: another torque that takes as much away is named as well."""

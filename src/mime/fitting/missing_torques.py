@@ -17,7 +17,7 @@ from mime.fitting.rank import Rank
 from mime.fitting.torques import Run, joint_of
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
-_ALMOST, _NEW = 0.8, 0.05
+_ALMOST, _NEW = 0.8, 0.15
 """Of the best part: another torque that takes as much away is named as well. Of a torque's own
 size, what must be left of it beside the unknowns."""
 

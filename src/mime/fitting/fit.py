@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from mime._text import quoted
 from mime.core.arguments import instance, mapping, whole, wrong
 from mime.core.problem import InputError
+from mime.fitting import hard_stops
 from mime.fitting.advice import advice, longer, other_input
 from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
@@ -136,7 +137,8 @@ def fit(
         model = divided(model, seconds, start)
         solved = solve(model, chosen_loss, count, random, progress)
         found = _result(simulation, solved, held, unknowns)
-        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact)))
+        stops = hard_stops.note(solved.model, solved.z)
+        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact), *stops))
         return _judged(found, strict)
 
 

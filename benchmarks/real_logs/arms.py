@@ -13,20 +13,29 @@ FOLDER has a folder for each machine, and those that are not there are left out:
     tx40             curr_data.csv, pos_read_data.csv, tx40_mdh_modified.urdf
                      (thanhndv212/figaroh-examples, examples/staubli_TX40; Apache-2.0)
     panda            time.txt, positions.txt, torques.txt: exciting_traj_*.txt of
-                     marcocognetti/FrankaEmikaPandaDynModel; fer.urdf: `mime.expand_xacro` of
-                     frankaemika/franka_description, robots/fer/fer.urdf.xacro, hand false
+                     marcocognetti/FrankaEmikaPandaDynModel (GPL-3); fer.urdf:
+                     `mime.expand_xacro` of frankaemika/franka_description (Apache-2.0),
+                     robots/fer/fer.urdf.xacro, hand false
+    tiago            tiago_position.csv, tiago_effort.csv, tiago_48_schunk.urdf
+                     (figaroh-examples, examples/tiago; Apache-2.0)
+    go2              traj_0.pt, go2.xml: datasets/go2 and robot_model/go2 of
+                     iit-DLSLab/sim2real-robot-identification (BSD-3-Clause)
     pendulum         system_identification.csv, ddp.csv, direct_collocation.csv: data_measured.csv
-                     of dfki-ric-underactuated-lab/torque_limited_simple_pendulum; pendulum.urdf
+                     of dfki-ric-underactuated-lab/torque_limited_simple_pendulum (BSD-3-Clause);
+                     pendulum.urdf: a link of 0.6 kg 0.45 m below a continuous joint about y
     double_pendulum  trajectory_00.csv, trajectory_03.csv: design_A.0/20220815/sys_id of
                      dfki-ric-underactuated-lab/double_pendulum; its double_pendulum.urdf, with
-                     a `<link name="world"/>`
+                     a `<link name="world"/>` (BSD-3-Clause)
 """
 
 import dataclasses
 import time
 import warnings
+import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -38,6 +47,8 @@ from real_logs.measures import error_percent, low_passed
 JUDGED_HZ = 40.0
 """Where torques are filtered."""
 ROWS_HZ = 200.0
+GO2_LEGS, GO2_KP = ("FL", "FR", "RL", "RR"), 20.0
+"""N·m/rad; kp, kd and the order of legs are of config.py and run_collection_quadruped_ros2.py."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +60,13 @@ class ArmLog:
     angle: np.ndarray
     torque: np.ndarray
     transmission: np.ndarray
+    measured: tuple[int, ...] = ()
+    """The joints whose torque is known; () is all."""
+
+    @property
+    def joints(self) -> list[int]:
+        """The joints whose torque is known."""
+        return list(self.measured or range(self.angle.shape[1]))
 
     def part(self, first: float, last: float) -> "ArmLog":
         """From one part of the log to another, 0 to 1."""
@@ -75,6 +93,49 @@ def panda(folder: Path) -> ArmLog:
         for values in (q, tau)
     )
     return ArmLog(folder / "fer.urdf", 1000.0, q, tau, np.eye(7))
+
+
+def tiago(folder: Path) -> ArmLog:
+    """The arm of a TIAGo on its torso, which moves and whose force is in no known unit.
+
+    Torques are currents times ratios and motor constants of figaroh-examples' identification.py,
+    whose rows these are.
+    """
+    rows = slice(921, 6791)
+    table, current = (
+        np.loadtxt(folder / f"tiago_{name}.csv", delimiter=",", skiprows=1)[rows]
+        for name in ("position", "effort")
+    )
+    even = np.arange(table[0, 0], table[-1, 0], 0.01)
+    q, i = (
+        np.stack([np.interp(even, t[:, 0], column) for column in t[:, 1:].T], axis=1)
+        for t in (table, current)
+    )
+    n_m_per_a = np.array([0.0, 13.6, 13.6, -8.7, -8.7, -20.5968, -20.5968, -20.5968])
+    ends = {"root": "torso_fixed_link", "tip": "arm_tool_link"}
+    tree = mime.parse_robot(folder / "tiago_48_schunk.urdf", subtree=ends, on_problem="mend")
+    tree.to_urdf(alone := folder / "arm_on_torso.urdf")
+    return ArmLog(alone, 100.0, q, i * n_m_per_a, np.eye(8), (1, 2, 3, 4, 5, 6, 7))
+
+
+def go2(folder: Path, leg: str) -> ArmLog:
+    """One leg of a Go2 that hangs, its trunk held: kp (commanded - measured angle) is its torque.
+
+    The firmware subtracts kd q' of 1.5 N·m·s/rad besides, which is viscous friction here. The file
+    is PyTorch's: an archive of the arrays time, dof_pos and des_dof_pos, in this order.
+    """
+    with zipfile.ZipFile(folder / "traj_0.pt") as file:
+        time, q, commanded = (
+            np.frombuffer(file.read(f"traj_0/data/{k}"), "<f4").astype(float) for k in range(3)
+        )
+    own = slice(3 * GO2_LEGS.index(leg), 3 * GO2_LEGS.index(leg) + 3)
+    q, commanded = q.reshape(-1, 12)[:, own], commanded.reshape(-1, 12)[:, own]
+    tree = mime.parse_robot(
+        folder / "go2.xml", base="fixed", subtree={"root": "base", "tip": f"{leg}_calf"}
+    )
+    tree.to_urdf(alone := folder / f"{leg}.urdf")
+    rate = (len(time) - 1) / (time[-1] - time[0])
+    return ArmLog(alone, rate, q, GO2_KP * (commanded - q), np.eye(3))
 
 
 def pendulum(file: Path, urdf: Path, angles: list[str], torques: list[str]) -> ArmLog:
@@ -128,7 +189,7 @@ def _problem(
     log: ArmLog, coupled: bool, cut_hz: float, row_hz: float
 ) -> tuple[np.ndarray, np.ndarray]:
     motion = rows_of(log, cut_hz, row_hz)
-    return regressor(log, motion, coupled), motion[3]
+    return regressor(log, motion, coupled)[:, log.joints], motion[3][:, log.joints]
 
 
 def _with_load(
@@ -139,7 +200,7 @@ def _with_load(
     T = log.transmission if coupled else np.diag(np.diag(log.transmission))
     motor = np.linalg.solve(T.T, tau.T).T
     columns = np.einsum("mj,tm->tjm", T, np.abs(motor) * np.sign(qd @ T.T))
-    return np.concatenate([X, columns], axis=2)
+    return np.concatenate([X, columns[:, log.joints]], axis=2)
 
 
 def _left(X: np.ndarray, y: np.ndarray, Xt: np.ndarray, yt: np.ndarray) -> np.ndarray:
@@ -165,6 +226,7 @@ def fitted(log: ArmLog, row_hz: float, by_load: bool = False, coupled: bool = Tr
     n, T = tree.num_joints, log.transmission if coupled else np.diag(np.diag(log.transmission))
     tree = tree.with_drives(np.full(n, 1e-4), T)
     dry = 0.2 * np.linalg.solve(T.T, log.torque.T).std(axis=1)
+    dry = np.where(dry > 0, dry, 1.0)
     graph = mime.GraphManager()
     graph.add_node(
         mime.RobotArmNode(
@@ -181,7 +243,7 @@ def fitted(log: ArmLog, row_hz: float, by_load: bool = False, coupled: bool = Tr
     angles = {f"q{j}": f"arm.joint_angles[{j}]" for j in range(n)}
     torques = {
         f"tau{j}": mime.Channel(f"arm.commanded_joint_torques[{j}]", offset=True, delay=0)
-        for j in range(n)
+        for j in log.joints
     }
     unknowns = [f"arm.link[{name}]" for name in tree.link_names]
     unknowns += ["arm.tree.rotor_inertia", "arm.joint_friction_n_m_s"]
@@ -220,12 +282,17 @@ def left_by(found: mime.Fit, own: ArmLog, tested: ArmLog, cut_hz: float) -> np.n
     """
     left = []
     with jax.enable_x64(True):
-        arm = found.simulation.nodes["arm"]
-        torques = jax.jit(jax.vmap(lambda *row: commanded_torques(arm, *row)))
+        torques = partial(_torques, found.simulation.nodes["arm"])
         for log in (own, tested):
             q, qd, qdd, tau = rows_of(log, cut_hz, ROWS_HZ)
-            left.append(np.asarray(torques(q, qd, qdd)) - tau)
-    return np.stack([left[1] - left[0].mean(axis=0), tau])
+            left.append((np.asarray(torques(q, qd, qdd)) - tau)[:, log.joints])
+    return np.stack([left[1] - left[0].mean(axis=0), tau[:, tested.joints]])
+
+
+@jax.jit
+def _torques(arm: Any, *motion: np.ndarray) -> Any:
+    """Of rows of q, q', q''."""
+    return jax.vmap(lambda *row: commanded_torques(arm, *row))(*motion)
 
 
 def overlap(a: mime.Fit, b: mime.Fit) -> tuple[int, int, int]:
@@ -252,6 +319,8 @@ class Case:
     cut_hz: float
     """Where angles are filtered: where least squares foretell the other log best."""
     by_load: bool = False
+    is_one_log: bool = True
+    """The two are halves of one log."""
 
 
 def cases(folder: Path) -> Iterator[Case]:
@@ -264,13 +333,20 @@ def cases(folder: Path) -> Iterator[Case]:
     if (at := folder / "panda").exists():
         log = panda(at)
         yield Case("Panda", (log.part(0, 0.5), log.part(0.5, 1)), 100.0, 8.0)
+    if (at := folder / "tiago").exists():
+        log = tiago(at)
+        yield Case("TIAGo", (log.part(0, 0.5), log.part(0.5, 1)), 25.0, 5.0)
+    if (at := folder / "go2").exists():
+        for leg in GO2_LEGS:
+            log = go2(at, leg)
+            yield Case(f"Go2, leg {leg}", (log.part(0, 0.5), log.part(0.5, 1)), 100.0, 10.0)
     if (at := folder / "pendulum").exists():
         one, *others = (
             pendulum(at / f"{name}.csv", at / "pendulum.urdf", ["position"], ["torque"])
             for name in ("system_identification", "ddp", "direct_collocation")
         )
         for other in others:
-            yield Case("DFKI pendulum", (one, other), 1e9, 8.0)
+            yield Case("DFKI pendulum", (one, other), 1e9, 8.0, is_one_log=False)
     if (at := folder / "double_pendulum").exists():
         logs = [
             pendulum(
@@ -281,7 +357,7 @@ def cases(folder: Path) -> Iterator[Case]:
             )
             for number in ("00", "03")
         ]
-        yield Case("DFKI double pendulum", (logs[0], logs[1]), 100.0, 6.0)
+        yield Case("DFKI double pendulum", (logs[0], logs[1]), 100.0, 6.0, is_one_log=False)
 
 
 def main(folder: Path) -> None:
@@ -297,8 +373,18 @@ def main(folder: Path) -> None:
         for (found, seconds), own, other in zip(fits, case.logs, case.logs[::-1], strict=True):
             left = left_by(found, own, other, case.cut_hz)
             peer = least_squares(own, other, True, case.by_load, case.cut_hz, ROWS_HZ)
-            of = [f"{percent(x):.2f} %" for x in (left, peer)]
+            part = [f"{percent(x):.2f} %" for x in (left, peer)]
             rms = [f"{np.sqrt(np.mean(x[0] ** 2)):.3f} N·m" for x in (left, peer)]
-            print("|", " | ".join([case.name, f"{seconds:.0f} s", *of, *rms]), "|", flush=True)
-        pairs, same, beyond = overlap(fits[0][0], fits[1][0])
-        print(f"| {case.name}: {same} of {pairs} intervals overlap, {beyond} differ beyond 1.96 |")
+            print("|", " | ".join([case.name, f"{seconds:.0f} s", *part, *rms]), "|", flush=True)
+        of = {case.name: [found for found, _ in fits]}
+        if not case.is_one_log:
+            of |= {
+                f"{case.name}, halves of log {k + 1}": [
+                    fitted(log.part(*half), case.fitted_hz, case.by_load)
+                    for half in ((0.0, 0.5), (0.5, 1.0))
+                ]
+                for k, log in enumerate(case.logs)
+            }
+        for name, (one, another) in of.items():
+            pairs, same, beyond = overlap(one, another)
+            print(f"| {name}: {same} of {pairs} intervals overlap, {beyond} differ beyond 1.96 |")

@@ -42,11 +42,9 @@ from mime.running.simulation import Simulation
 _ROUNDS = 25
 _MATTERS = 0.01
 """The part of chi² that bodies which exist may cost before it is said."""
-_QUIETER, _LOUDER = 0.05, 0.1
-"""A motion of half as many pieces is taken where it lets the noise of torques fall by the first
-part, which the white noise of angles never does. Where it does, angles have noise that the fit
-takes for accelerations, and inertias come out too small; so motions of fewer pieces are taken as
-long as the noise of torques stays within the second part of the least."""
+_QUIETER = 0.05
+"""A motion of half as many pieces is taken where the noise of torques falls by this part, on
+average. Under white noise of the angles it does not fall."""
 
 
 def fit_torques(
@@ -87,15 +85,14 @@ def _coarsened(
 ) -> tuple[Found, int]:
     """The minimum, and how many times fewer pieces its motion has than its angles ask for."""
     found, factor = solved(runs), 1
-    least = _loudness(found)
     while not are_white(_left(found, said)):
         coarser = [run.coarser(2 * factor) for run in runs]
         if coarser[0].motion.pieces == found.runs[0].motion.pieces:
             break  # the fewest
         other = solved(coarser)
-        if _loudness(other) > least + (_LOUDER if factor > 1 else -_QUIETER):
+        if _loudness(other) > _loudness(found) - _QUIETER:
             break
-        found, factor, least = other, 2 * factor, min(least, _loudness(other))
+        found, factor = other, 2 * factor
     return found, factor
 
 

@@ -69,8 +69,12 @@ def test_a_fit_names_the_joints_that_hit_a_hard_stop(tmp_path):
     }
     unknown = ["arm.joint[pivot].friction_n_m_s"]
     before = Log(table, span=(0.0, PERIOD * (clean.argmax() - 2)))
-    for log, hit in ((Log(table), True), (before, False)):
-        found = mime.fit(simulation, log, columns, unknown, starts=1, progress=False)
+    for log, window, hit in (
+        (Log(table), "auto", True),
+        (Log(table), 0.1, True),
+        (before, "auto", False),
+    ):
+        found = mime.fit(simulation, log, columns, unknown, starts=1, window=window, progress=False)
         assert ("a hard stop is reached: arm.joint[pivot]." in str(found)) == hit
     truth = found[unknown[0]]
     assert truth.low < FRICTION < truth.high  # of this seed, before the hit

@@ -311,7 +311,7 @@ class Case:
     logs: tuple[ArmLog, ArmLog]
     fitted_hz: float
     cut_hz: float
-    """Where angles are filtered: where least squares foretell the other log best."""
+    """Where angles are filtered: near where least squares foretell the other log best."""
     by_load: bool = False
     is_one_log: bool = True
     """The two are halves of one log."""

@@ -1,4 +1,4 @@
-"""A motor with dry friction and a limit of its current, by SciPy from event to event."""
+"""Machines by SciPy from event to event: dry friction, a limited current, backlash."""
 
 import dataclasses
 from collections.abc import Callable
@@ -89,3 +89,50 @@ class EventMotor:
         first = min(1e-7, end - t)  # an event right at the start must not hide another
         how = {"rtol": 1e-11, "atol": 1e-13, "first_step": first}
         return solve_ivp(slope, (t, end), self.x, "DOP853", events=events, **how)
+
+
+@dataclasses.dataclass
+class EventBacklash:
+    """J x2'' = u - s,   I (x1'' + x2'') = s,   s = -k d - v x1',   d = x1 less the backlash
+
+    A rotor x2 turns an output body through a spring whose first `backlash` to either side is slack.
+    """
+
+    rotor: float
+    output: float
+    stiffness: float
+    damping: float
+    backlash: float
+
+    def log(self, torque, period):
+        """Angles of rotor and output in each row, before its torque acts."""
+        x, rows, self.changes = np.zeros(4), [], 0
+        for u in torque:
+            rows.append([x[0], x[0] + x[2]])
+            x = self._after(x, u, period)
+        return np.array(rows).T
+
+    def _after(self, x, u, duration):
+        t, b = 0.0, self.backlash
+        # An event ends a part at exactly ±b: its speed says on which side of it the next one is.
+        side = np.sign(x[2]) * (abs(x[2]) > b or (abs(x[2]) == b and x[2] * x[3] > 0))
+        while t < duration:
+
+            def slope(t, x, side=side):
+                _, w2, x1, w1 = x
+                s = -self.damping * w1 - self.stiffness * (x1 - side * b) * abs(side)
+                rotor = (u - s) / self.rotor
+                return [w2, rotor, w1, s / self.output - rotor]
+
+            def inside(t, x, side=side):
+                return (side * x[2] if side else abs(x[2])) - b
+
+            inside.terminal, inside.direction = True, -1 if side else 1
+            how = {"rtol": 1e-11, "atol": 1e-14, "first_step": min(1e-6, duration - t)}
+            part = solve_ivp(slope, (t, duration), x, "DOP853", events=inside, **how)
+            t, x = part.t[-1], part.y[:, -1].copy()
+            if part.status == 1:
+                self.changes += 1
+                x[2] = np.copysign(b, x[2])
+                side = 0.0 if side else np.sign(x[2])
+        return x

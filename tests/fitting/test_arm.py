@@ -234,6 +234,19 @@ def test_friction_that_grows_with_the_load_is_named():
     assert float(re.search(r": (\S+) of it", words)[1]) == pytest.approx(share, rel=0.35)
 
 
+def test_friction_that_turns_its_sign_smoothly_is_no_dry_friction_that_is_missing(simulation):
+    """Teeth and grease give way before they slide; the model has the rest of it."""
+    log = rig().log(2, 300)
+    qd = sines(3, 2, log["time"], 4.0)[1]
+    for j in range(3):
+        smooth = np.tanh(qd[:, j] / (0.1 * np.abs(qd[:, j]).max()))
+        log[f"tau{j}"] = log[f"tau{j}"] + 0.5 * smooth
+    dry = graph_of(guess(TREE), joint_friction_n_m_s=np.full(3, 0.2), friction=mime.Coulomb(0.3))
+    fit = fitted(dry, mime.Log(log, name="a"), [*UNKNOWNS, "arm.friction.torque_n_m"])
+    assert not fit.is_explained
+    assert "dry friction is missing" not in str(fit), str(fit)
+
+
 @pytest.mark.parametrize("gain", [False, True])
 def test_encoders_in_counts_make_no_other_unit(gain):
     """Counts of 4 mrad in rows of 3 ms, every second row read twice: 400 rad/s² a count."""

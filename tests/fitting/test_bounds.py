@@ -85,7 +85,7 @@ def test_friction_near_zero_has_a_value_and_an_interval_that_contains_zero():
     # As far as two searches and SciPy's differences agree; 1.96 is Student's of 598 degrees.
     assert found.value / TRUE["b"] == pytest.approx(ended.x[1], abs=0.01 * std)
     assert found.high / TRUE["b"] == pytest.approx(ended.x[1] + 1.964 * std, rel=0.01)
-    assert f"{found.value:.4g} N·m·s/rad + " in str(fit)
+    assert f"{found.value:.4g} N·m·s/rad, from 0 to {found.high:.2g}\n" in str(fit)
 
 
 def test_what_is_open_towards_the_top_is_not_known():
@@ -99,8 +99,8 @@ def test_what_is_open_towards_the_top_is_not_known():
         (0.0, 48.0, (False, False)),
         (0.0, np.inf, (False, False)),
         (0.0, 0.0614, (True, False)),
-        (0.0, 0.1, (True, False)),  # half of the start, which is larger than the value
-        (0.0, 0.1001, (False, False)),
+        (0.0, 0.2, (True, False)),  # half of it is the start, which is more than twice the value
+        (0.0, 0.2001, (False, False)),
         (0.0307 / 2, 0.0614, (True, True)),
         (0.0307 / 2.1, 0.0614, (True, False)),
     ):

@@ -86,6 +86,43 @@ def test_starts_that_meet_go_on_as_one_and_end_where_each_by_itself_does():
     assert 3 < np.count_nonzero(found < 1.0) < 27
 
 
+def test_equal_starts_are_simulated_once():
+    """As one start by itself, wherever it is among the others."""
+    rows = []
+
+    def counted(z):
+        rows.append(len(z))
+        return valleys(z)
+
+    everywhere = np.full(2, np.inf)
+    prior = Prior(np.zeros(2), np.full(2, 100.0), -everywhere, everywhere, np.zeros(2, bool))
+    one, other = np.array([0.8, 0.3]), np.array([-1.3, 0.2])
+    options = {"told": 1.0}, prior, 60
+    alone, cost, _ = levenberg_marquardt(valleys, one[None], *options)
+    starts = np.array([other, one, one, other, one])
+    ends, costs, simulated = levenberg_marquardt(counted, starts, *options, apart=True)
+    assert max(rows) == rows[0] == 2
+    assert simulated == sum(rows)
+    np.testing.assert_array_equal(ends[[1, 2, 4]], np.repeat(alone, 3, axis=0))
+    np.testing.assert_array_equal(costs[[1, 2, 4]], np.repeat(cost, 3))
+
+
+def test_a_step_that_promises_nothing_ends_a_descent_on_a_rough_cost():
+    """Where a cost has teeth, as that of dry friction, no step holds what slopes promise."""
+
+    def rough(z):
+        squares, *slopes = valleys(z)["told"]
+        return {"told": (squares + 1.0 + 0.01 * np.sin(1e6 * z[:, 0]), *slopes)}
+
+    everywhere = np.full(2, np.inf)
+    prior = Prior(np.zeros(2), np.full(2, 100.0), -everywhere, everywhere, np.zeros(2, bool))
+    for start in ([0.8, 0.3], [1.7, -0.4], [1.1, 0.05]):
+        given = np.array([start]), {"told": 1.0}, prior, 60
+        _, cost, simulated = levenberg_marquardt(rough, *given)
+        assert cost < 1.01 + 1e-3  # teeth of 0.01, and the anchor's 1e-4
+        assert simulated <= 12  # damping eight times as large each time ends after 20
+
+
 def test_a_model_of_many_logs_has_the_same_sums_start_by_start_and_all_at_once():
     from fitting.test_groups import COLUMNS, SIMULATION, UNKNOWNS, log
     from mime.fitting.coordinates import coordinates

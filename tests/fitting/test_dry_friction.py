@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mime
-from mime import Cogging, Coulomb, Gear, GraphManager, LoadFriction, MotorNode, Stribeck
+from mime import Cogging, Coulomb, Gear, GraphManager, Limits, LoadFriction, MotorNode, Stribeck
 from mime.fitting.exact import with_exact_motors
 from mime.fitting.experiment import experiment
 from mime.fitting.log import Log
@@ -82,7 +82,7 @@ def fitted(clean, seed, **options):
 
 def test_a_fit_steps_exactly_and_says_so(clean):
     found = fitted(clean, 0, timestep=5e-6)
-    assert "stepped from one stop of dry friction to the next: motor" in str(found)
+    assert "stepped from one stop or limit of current to the next: motor" in str(found)
     assert found.timestep == pytest.approx(PERIOD / 16)  # not the 5e-6 s of the model
     assert found.step_error < 0.001
     assert "error of the steps" not in str(found)
@@ -106,13 +106,15 @@ def test_a_fit_steps_exactly_and_says_so(clean):
         ),  # held over a step, and halved until it holds
         ({"integrator": "exact"}, ()),
         ({"friction": None}, ()),
+        ({"friction": None, "limits": Limits(supply_voltage_v=9.0)}, ()),
+        ({"friction": None, "limits": Limits(current_a=1.5)}, ("motor",)),
         ({"friction": Stribeck(1e-3, 2e-3, 1.0)}, ("motor",)),
         ({"friction": LoadFriction(1e-3, 0.1)}, ()),
         ({"gear": Gear(10.0, efficiency=0.8)}, ()),
     ],
     ids=str,
 )
-def test_motors_are_stepped_exactly_where_dry_friction_is_all_that_is_not_linear(options, changed):
+def test_motors_are_stepped_from_event_to_event_where_all_else_is_linear(options, changed):
     simulation = bench(**options)
     other, names = with_exact_motors(simulation)
     assert names == changed

@@ -22,6 +22,7 @@ from mime.fitting.file import load_fit
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, in_double
 from mime.fitting.rank import rank_of
+from mime.fitting.search import near_minimum
 from mime.fitting.solve import polish, prior_of
 from mime.fitting.states import reduced
 from mime.fitting.widening import Cut, Residual, widened
@@ -162,6 +163,28 @@ def test_with_outliers_it_is_the_minimum_of_the_robust_cost(held):
     assert cost == pytest.approx(2.0 * ended.cost, rel=1e-5)
     if held is not None:
         assert z[held] == at[held]
+
+
+def test_a_start_on_the_flat_of_a_logarithm_finds_the_minimum():
+    """Of damping that is nothing the cost has no slope, and a descent from there stays."""
+    table = motor_log(rows=401)
+    with jax.enable_x64(True):
+        simulation = in_double(bench(1.0))
+        whole = experiment(simulation, Log(table, name="log"), EXACT)
+        unknowns = [*UNKNOWNS, "motor.damping_n_m_s"]
+        model = Model(simulation, (whole,), coordinates(simulation, unknowns, [whole]), 4)
+        model = divided(model, 0.1, prior_of(model).centre)
+        prior, loss = prior_of(model), Loss("linear")
+        noise = dict(zip(model.fields, NOISE, strict=True))
+        least, cost, _ = polish(model, prior.centre, noise, prior, loss)
+        flat = prior.centre + np.array([0.0, 0.0, np.log(1e-9)])
+        stays, there, _ = polish(model, flat, noise, prior, loss)
+        found, reached, _ = near_minimum(model, flat, noise, prior, loss, True)
+    assert there > cost + 10.0
+    assert stays[2] < least[2] - 5.0
+    # 1e-4 of the cost is what the last step of a start may leave.
+    assert reached < cost * (1 + 1e-4)
+    assert abs(found[2] - least[2]) < 0.05
 
 
 class Rod(Node):

@@ -186,9 +186,12 @@ def _result(
     each = [_inside(region, linear_interval(rank, found.u, j), j) for j in range(len(found.u))]
     kinds: list[Kind] = []
     for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True)):
-        is_wide = not c.is_narrow(found.u[j], each[j].low, each[j].high)
+        is_narrow = c.is_narrow(found.u[j], each[j].low, each[j].high)
         is_alone = kind == "combination" and c.name not in in_one
-        kinds.append("unknown" if is_alone or (kind == "known" and is_wide) else kind)
+        if kind != "bound" and is_narrow and (kind == "known" or c.may_be_zero):
+            kinds.append("known")
+        else:
+            kinds.append("unknown" if is_alone or kind == "known" else kind)
     estimates = tuple(
         estimate_of(c, found.u[j], each[j], kinds[j]) for j, c in enumerate(shown.coordinates)
     )

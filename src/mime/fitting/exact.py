@@ -1,4 +1,4 @@
-"""Motors with Coulomb or Stribeck friction in a fit: stepped from one stop to the next.
+"""Motors with dry friction or a limited current in a fit: stepped from one event to the next.
 
 A step of first order meets a stop up to a step late, and a cost is rough at the scale of these
 lags: its minimum is known no better, however fine the steps. `integrator="exact"` finds stops
@@ -16,7 +16,7 @@ from mime.running.simulation import Simulation
 
 
 def with_exact_motors(simulation: Simulation) -> tuple[Simulation, tuple[str, ...]]:
-    """The graph with exact integrators where its motors have such friction, and their names.
+    """The graph with exact integrators where its motors have such effects, and their names.
 
     Motors whose other effects are not linear keep their integrator.
     """
@@ -35,14 +35,24 @@ def note(names: tuple[str, ...]) -> tuple[str, ...]:
     if not names:
         return ()
     return (
-        f"stepped from one stop of dry friction to the next: {', '.join(names)} "
+        f"stepped from one stop or limit of current to the next: {', '.join(names)} "
         "(integrator 'exact' is taken there)",
     )
 
 
 def _exact(motor: MotorNode) -> Node | None:
     """The motor with the exact integrator, None where it has it, needs it not or cannot have it."""
-    if motor.integrator == "exact" or not isinstance(motor.friction, Coulomb | Stribeck):
+    if motor.integrator == "exact" or not (_has_stops(motor) or _has_limit(motor)):
         return None
     other = with_fields(motor, integrator="exact")
     return None if any(True for _ in other.value_problems()) else other
+
+
+def _has_stops(motor: MotorNode) -> bool:
+    return isinstance(motor.friction, Coulomb | Stribeck)
+
+
+def _has_limit(motor: MotorNode) -> bool:
+    limits = motor.limits
+    given = limits is not None and (limits.current_a, limits.torque_n_m) != (None, None)
+    return given and motor.friction is None

@@ -31,10 +31,12 @@ _OWN = 0.05
 """A line is no resonance of its own where the model's reading has this part of its power there."""
 _LINE = 0.05
 """An input has a line where the bins around it have this part of its power, or of its slope's."""
+_MULTIPLES = 5
+"""Up to which multiple of a line a part of the motion's own may be."""
 _ROWS_A_CYCLE, _ORDER = 12, 10
 _NEAR, _LIGHT, _RINGING = 1.3, 0.3, 0.2
 """How near to the largest line the pole of a resonance is, how lightly damped, and how much of the
-residual that line must have."""
+residual a line must have to be named."""
 _RESOLVED = 0.6
 """A residual smaller than this part of the sensor's own step needs none either; rounding alone
 leaves 0.29 of it, or 0.58 where a sensor counts whole steps below."""
@@ -247,15 +249,25 @@ def _seen(
     commanded = (*driven, *map(np.gradient, driven), *moved)
     if any(has_line(values, frequency, experiment.period_s) for values in commanded):
         return words  # it follows the motion that was asked for
+    if any(is_multiple(x, frequency, experiment.period_s) for x in (*commanded, reading)):
+        return words  # as that of friction does, which turns with the motion
     resonant = resonance(r, driven, experiment.period_s)
     if resonant is not None and part > _RINGING and not _has(reading, resonant[0], experiment):
         words.append(
             f"it rings at {resonant[0]:.3g} Hz, damped to {resonant[1]:.2g} of critical: a "
             "resonance, as of an elastic joint, is in the log and not in the model"
         )
-    elif not has_line(reading, frequency, experiment.period_s):
+    elif part > _RINGING and not has_line(reading, frequency, experiment.period_s):
         words.append(f"{part:.0%} of it is about {frequency:.3g} Hz")
     return words
+
+
+def is_multiple(values: np.ndarray, frequency: float, period_s: float) -> bool:
+    """A frequency is twice to five times that of a signal's largest line, within its width."""
+    first, part = line(values, period_s)
+    number = round(frequency / first) if first > 0 and part > _LINE else 0
+    apart = abs(frequency - number * first) * len(values) * period_s
+    return 2 <= number <= _MULTIPLES and apart <= 2.0
 
 
 def has_line(values: np.ndarray, frequency: float, period_s: float) -> bool:

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from mime._text import quoted
 from mime.core.arguments import instance, mapping, whole, wrong
 from mime.core.problem import InputError
+from mime.fitting import hard_stops
 from mime.fitting.advice import advice, longer, other_input
 from mime.fitting.arm import fit_torques
 from mime.fitting.base_parameters import all_combinations
@@ -33,7 +34,7 @@ from mime.fitting.loss import NAMES, Loss
 from mime.fitting.missing import missing, with_missing
 from mime.fitting.model import Model, in_double
 from mime.fitting.parameters import KINDS, changed_starts, kept, told
-from mime.fitting.profile import Interval, Minimum, intervals, linear_interval
+from mime.fitting.profile import Interval, Minimum, intervals, is_told, linear_interval
 from mime.fitting.rank import Kind, Rank, rank_of, widest_of
 from mime.fitting.rates import first_fineness, sampled_nodes, undeclared_nodes
 from mime.fitting.result import Fit, FitError, FreeRun, InWindows, Trace
@@ -136,7 +137,8 @@ def fit(
         model = divided(model, seconds, start)
         solved = solve(model, chosen_loss, count, random, progress)
         found = _result(simulation, solved, held, unknowns)
-        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact)))
+        stops = hard_stops.note(solved.model, solved.z)
+        found = dataclasses.replace(found, notes=(*still, *found.notes, *note(exact), *stops))
         return _judged(found, strict)
 
 
@@ -186,7 +188,11 @@ def _result(simulation: Simulation, solved: Solved, held: list[Experiment], unkn
     in_one = {name for found in together for name in found.unknowns} | set(of_names)
     first, second = loss.information(over[:rows])
     minimum = Minimum(model, z, noise, prior, loss, looked_for, quantile * np.sqrt(second / first))
-    known = [j for j, kind in enumerate(rank.kinds()) if kind == "known"]
+    known = [
+        j
+        for j, (c, kind) in enumerate(zip(shown.coordinates, rank.kinds(), strict=True))
+        if kind == "known" or (kind != "bound" and is_told(c, rank, shown.z, j))
+    ]
     in_body = [j for j in known if shown.coordinates[j].kind == "body"]
     ratios = rank.ratios
     found, more = intervals(minimum, [j for j in known if j not in in_body], ratios)

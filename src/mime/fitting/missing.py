@@ -21,7 +21,7 @@ from mime.fitting.explanation import Check
 from mime.fitting.model import Model
 from mime.nodes.actuation.robot_arm.parameters import RobotArmParameters
 
-MUCH = 0.2
+MUCH = 0.15
 """The part of a residual that a torque must take away to be named."""
 _ALMOST = 0.8
 """Of the best gain: another torque that takes as much away is named as well."""
@@ -50,14 +50,21 @@ class Candidate:
 
 
 def candidates(
-    angle: np.ndarray | None, speed: np.ndarray, loads: Mapping[str, np.ndarray]
+    angle: np.ndarray | None,
+    speed: np.ndarray,
+    loads: Mapping[str, np.ndarray],
+    is_sharp: bool = False,
 ) -> list[Candidate]:
-    """Torques that act on a joint with this motion: angle (rad), speed (rad/s), loads (N·m)."""
+    """Torques that act on a joint with this motion: angle (rad), speed (rad/s), loads (N·m).
+
+    is_sharp   signs of speeds are those of friction in inverse dynamics; a simulation would
+               rattle with them
+    """
     fastest = float(np.max(np.abs(speed), initial=0.0))
     if not fastest > 0:
         return []
     w = speed / fastest
-    sign = np.tanh(w / _SIGN)
+    sign = np.sign(w) if is_sharp else np.tanh(w / _SIGN)
     found = [
         Candidate("dry friction", (-sign,), True, remedy="Coulomb"),
         Candidate("friction that grows with speed", (-w,), True, "N·m·s/rad", 1.0 / fastest),

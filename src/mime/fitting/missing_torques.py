@@ -46,7 +46,7 @@ def _candidates(run: Run, part: Rows) -> list[Candidate]:
     sensor = _sensor(run, part)
     joint, motion = joint_of(sensor.place), run.motion.at(part.time_s)
     load = sensor.measured + part.left
-    return candidates(motion[:, 0, joint], motion[:, 1, joint], {part.field: load})
+    return candidates(motion[:, 0, joint], motion[:, 1, joint], {part.field: load}, is_sharp=True)
 
 
 def _sensor(run: Run, part: Rows) -> Sensor:

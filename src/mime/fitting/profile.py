@@ -23,7 +23,7 @@ from mime.fitting.loss import Loss
 from mime.fitting.model import Model
 from mime.fitting.rank import Rank
 from mime.fitting.solve import Prior, cost_of, polish
-from mime.fitting.unknown import WIDEST_LOG
+from mime.fitting.unknown import WIDEST_LOG, Coordinate
 
 LINEAR = 0.1
 """What a linear interval may be off, over its half-width, before it is profiled."""
@@ -137,6 +137,14 @@ def intervals(
         else:
             found[j] = Interval(float(low), float(high), "rough", off)
     return found, count
+
+
+def is_told(c: Coordinate, rank: Rank, z: np.ndarray, j: int) -> bool:
+    """Whether what may be zero has a narrow interval of its value, as the Jacobian foresees it."""
+    if not (c.may_be_zero and c.is_log):
+        return False
+    low, high = z[j] + _by_value(float(rank.half_widths[j]))
+    return c.is_narrow(float(z[j]), float(low), float(high))
 
 
 def _by_value(half: float) -> np.ndarray:

@@ -3,11 +3,11 @@
     J D = U S Vᵀ      half a 95 % interval: q / s_i of direction v_i, q |V_j / s| of unknown j
 
 D holds how wide an interval may be at most (`Coordinate.widest`): a factor of two either way; of
-what may be zero, its own value or half of its start; of what is no logarithm its scale. So an
-unknown is *known* when its half-width in these units is at most 1.
+what may be zero, its value or half of its start; of what is no logarithm its scale. So an unknown
+is known well when its half-width in these units is at most 1.
 Along a direction that the log leaves open s_i is 0, and every unknown in it is infinitely wide.
-What can be known follows from the singular values alone. Intervals may be wider (`widening.py`,
-`profile.py`), and what they leave wider than D is not known.
+Intervals may be wider than these (`widening.py`, `profile.py`). Whether an unknown has a value is
+asked of the interval that is told (`Coordinate.is_narrow`).
 """
 
 import dataclasses
@@ -21,6 +21,8 @@ from mime.fitting.unknown import Coordinate
 TRADE_OFF = 0.95
 _ZERO = 1e-8
 """Singular values are zero below this part of the largest: a simulation's own rounding."""
+_NEARLY = 0.25
+"""Of q: singular values of directions in which what is told with a wide interval has a part."""
 _NO_PART = 1e-5
 """An unknown has no part in a direction of zero below this component."""
 Kind = Literal["known", "combination", "unknown", "bound"]
@@ -100,11 +102,11 @@ class Rank:
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of the coordinates, in the known directions; nothing is added for the open ones.
+        """Of the coordinates, in the directions that are known, or nearly; none of the open ones.
 
         With a widening, its deviations are half-widths over q: C where that is larger than 1.
         """
-        known = ~self.is_open
+        known = self.singular >= _NEARLY * self.quantile
         V = (self.widest[:, None] * self.directions)[:, known] / self.singular[known]
         if self.widening is None:
             return V @ V.T

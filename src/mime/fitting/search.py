@@ -156,7 +156,7 @@ def _with_states(
     for i, start in enumerate(each):
         model.reduced.clear()
         try:
-            ends[i], found[i], more = _near_minimum(model, start, least, prior, loss, is_complete)
+            ends[i], found[i], more = near_minimum(model, start, least, prior, loss, is_complete)
         except KeyboardInterrupt:
             is_complete = False
             continue
@@ -167,7 +167,7 @@ def _with_states(
     return ends[same.reshape(-1)], costs, simulations + len(each), is_complete
 
 
-def _near_minimum(
+def near_minimum(
     model: Model,
     start: np.ndarray,
     noise: Mapping[str, float],

@@ -44,8 +44,8 @@ WIDEST_LOG = float(np.log(2.0))
 """Half of the widest 95 % interval of a logarithm that is known: a factor of two."""
 WIDEST = 1.0
 """The same of an unknown that is no logarithm, in its scale: a delay of one row, say."""
-WIDEST_OF_START = 0.5
-"""The same of one that may be zero, over its start; or its own value, where that is larger."""
+WIDEST_OF_VALUE, WIDEST_OF_START = 2.0, 1.0
+"""The same of one that may be zero, over its value or over its start, whichever gives more."""
 _ROUNDED = 1.0 + 1e-9
 
 
@@ -97,17 +97,20 @@ class Coordinate:
         return self.std / (self.start if self.is_log else self.scale)
 
     def widest(self, z: float) -> float:
-        """Half of the widest 95 % interval of one that is known, of the coordinate at z."""
+        """Half of the widest 95 % interval, of the coordinate at z, with which it is known well.
+
+        What may be zero is known with twice as wide an interval, but no longer to a factor.
+        """
         if self.is_log and not self.may_be_zero:
             return WIDEST_LOG
         if self.may_be_zero:
             value = float(self.value(z))
             unit = max(value, float(np.finfo(float).tiny)) if self.is_log else self.scale
-            return self._reach(value) / unit
+            return 0.5 * self._reach(value) / unit
         return WIDEST
 
     def _reach(self, value: float) -> float:
-        return max(value, WIDEST_OF_START * self.start)
+        return max(WIDEST_OF_VALUE * value, WIDEST_OF_START * self.start)
 
     def is_narrow(self, z: float, low: float, high: float) -> bool:
         """Whether a 95 % interval, from low to high of the coordinate, is one of what is known."""

@@ -115,6 +115,8 @@ def _with_interval(value: float, low: float, high: float, unit: str) -> str:
     half = 0.5 * (high - low)
     above, below = high - value, value - low
     amount = f"{value:.4g} {unit}".rstrip()
+    if low == 0:
+        return f"{amount}, from 0 to {high:.2g}"
     if abs(above - below) > _SKEW * half:
         if abs(value) > 3 * half:
             return f"{amount} + {100 * above / abs(value):.2g} % - {100 * below / abs(value):.2g} %"

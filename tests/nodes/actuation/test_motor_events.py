@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from fitting.event_motor import EventMotor
 from mime import Coulomb, Gear, GraphManager, Limits, MotorNode, StabilityWarning, Stribeck
 from mime.control.linear_flow import Matrix2, response_integral
 from mime.verification.benchmarks.motor_events import SMALL, with_events
@@ -47,6 +48,8 @@ def run(simulation, volts, factors=None):
         node = simulation.nodes["motor"]
         values = {name: node.params[name] for name in NAMES}
         values |= {f"friction.{name}": x for name, x in node.friction.params.items()}
+        if node.limits is not None:
+            values["limits.current_a"] = node.limits.current_a
         pairs = zip(values.items(), factors, strict=True)
         simulation = simulation.with_parameters({f"motor.{n}": v * f for (n, v), f in pairs})
     inputs = {"motor": {"commanded_voltage": jnp.asarray(volts)}}
@@ -94,6 +97,47 @@ def test_stribeck_friction_is_of_second_order():
     # hangs on where a stop falls in it.
     assert errors[0][1] < 0.5
     assert np.all(errors[-1] < errors[0] / 25)
+
+
+@pytest.mark.parametrize("i_max", [0.05, 0.5, 1.5])
+def test_a_current_reaches_and_leaves_its_limit_within_a_step(i_max):
+    volts = np.repeat(np.random.default_rng(0).normal(0.0, 6.0, 40), 4)
+    machine = EventMotor(*list(SMALL.values())[:5], lambda w: TAU_C, i_max)
+    angle, current = machine.log(volts, 1e-3)
+    assert machine.changes["limit"] >= 15
+    assert machine.changes["release"] >= (5 if i_max == 1.5 else 0)
+    found = np.asarray(run(compiled(limits=Limits(current_a=i_max)), volts))
+    # The reference to 1e-11, but for events found in its dense output
+    np.testing.assert_allclose(found[0][:-1], angle[1:], atol=1e-9)
+    np.testing.assert_allclose(found[2][:-1], current[1:], atol=1e-9)
+
+
+def test_a_limit_of_current_without_friction_is_that_of_no_friction_torque():
+    volts, limits = 4 * swinging(200), Limits(torque_n_m=0.005)
+    with_none = run(compiled(friction=None, limits=limits), volts)
+    with_zero = run(compiled(friction=Coulomb(0.0), limits=limits), volts)
+    np.testing.assert_allclose(with_zero, with_none, rtol=1e-11, atol=1e-12)  # roundings
+    assert np.abs(with_none[2]).max() == pytest.approx(0.005 / SMALL["kt_n_m_per_a"])
+    short = run(compiled(friction=None, limits=limits, timestep=1e-4), np.repeat(volts, 10))
+    np.testing.assert_allclose(short[:, 9::10], with_none, rtol=1e-9, atol=1e-9)
+
+
+def test_gradients_by_a_limit_of_current_are_central_differences():
+    simulation, volts = compiled(limits=Limits(current_a=0.5)), 8 * swinging(100)
+
+    def of_logs(logs):
+        return run(simulation, volts, jnp.exp(logs))
+
+    start = np.zeros(len(NAMES) + 2)  # friction and limit
+    forward = np.asarray(jax.jit(jax.jacfwd(of_logs))(start))
+    program, h = jax.jit(of_logs), 1e-6
+    central = np.stack(
+        [(program(h * e) - program(-h * e)) / (2 * h) for e in np.eye(len(start))], axis=-1
+    )
+    assert (np.abs(program(start)[2]) > 0.4999).any()
+    # As above; where an event falls on the end of a step, differences see both of its sides.
+    sizes = np.abs(central).max(axis=1)
+    np.testing.assert_array_less(np.abs(forward - central).max(axis=1), 1e-5 * sizes)
 
 
 def friction_of(stribeck):

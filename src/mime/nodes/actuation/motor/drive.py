@@ -88,6 +88,16 @@ def limited_current(motor: MotorParameters, i: Any) -> Any:
     return i if motor.limits is None else motor.limits.current(i, motor.kt_n_m_per_a)
 
 
+def largest_current(motor: MotorParameters, mode: Mode) -> Any:
+    """i_max of voltage mode, None where nothing limits the current."""
+    limits = motor.limits
+    if mode.voltage is False or limits is None:
+        return None
+    if limits.current_a is None and limits.torque_n_m is None:
+        return None
+    return limits.current(jnp.full_like(motor.kt_n_m_per_a, jnp.inf), motor.kt_n_m_per_a)
+
+
 def _demand(motor: MotorParameters, u: Fields, mode: Mode, error: Any, integral: Any) -> Any:
     tau_pi = motor.velocity_kp * error + motor.velocity_ki * integral
     return select(mode.voltage, 0.0, select(mode.velocity, tau_pi, u["commanded_torque"]))

@@ -13,9 +13,13 @@ of second order (exponential Rosenbrock-Euler):
 
     tau_f(w) = tau_f(w_0) + tau_f'(w_0) (w - w_0)
 
-The root is found by Newton's rule in a bracket on which the speed is monotone. Its derivatives
-follow from one more Newton step from there, whose slope is a constant (implicit function theorem):
-dt/dp = -(dw/dp) / (dw/dt).
+A current that reaches its limit stays there, di/dt = 0, until the voltage would lower it:
+
+    s (V - R i - ke w) = 0,   s = sign i
+
+Such roots are found by Newton's rule in a bracket on which the speed, or the current, is monotone.
+Their derivatives follow from one more Newton step from there, whose slope is a constant (implicit
+function theorem): dt/dp = -(dw/dp) / (dw/dt).
 """
 
 from typing import Any, NamedTuple
@@ -30,6 +34,7 @@ from mime.nodes.actuation.motor.drive import (
     Fields,
     Mode,
     circuit_resistance,
+    largest_current,
     limited_current,
     select,
     terminal_voltage,
@@ -43,6 +48,8 @@ PARTS = 5
 step with more is spent at rest. Steps with real poles, and steps of at most half a period with
 complex ones, have three (none of 400,000 at random has a fourth, with Coulomb friction); a longer
 step warns."""
+LIMITED_PARTS = 10
+"""The same where a current has a limit, which it may reach and leave between these."""
 _ROUNDS = 60
 """Newton's steps or halvings of the bracket: from the whole step to one rounding of it by halvings
 alone takes 52."""
@@ -58,6 +65,8 @@ class _Part(NamedTuple):
     """The angle since the step began."""
     way: Any
     """s: 1 slides forward, -1 slides backward, 0 sticks."""
+    held: Any
+    """The sign of a current that is at its limit, else 0."""
     left: Any
     """Time to the end of the step."""
 
@@ -77,20 +86,25 @@ class _Motor(NamedTuple):
     """The friction of the linear flow, continued to a speed of zero."""
     holds: Any
     """tau_f(0)."""
+    i_max: Any
+    """None where nothing limits the current."""
 
     def about(self, at: _Part) -> "_Motor":
-        """The flow of a part that starts there: Stribeck friction is linear about that speed."""
-        friction, motor = self.motor.friction, self.motor
-        if not isinstance(friction, Stribeck):
-            return self
-        slope = friction.slope(at.omega)
-        damping = motor.damping_n_m_s + at.way * slope
-        motor = with_fields(motor, damping_n_m_s=damping)
-        return self._replace(
-            motor=motor,
-            A=_matrix(motor, self.state, self.u, self.mode, self.J),
-            slides=friction.torque(at.omega) - slope * at.omega,
-        )
+        """The flow of a part that starts there.
+
+        Stribeck friction is linear about that speed; a current at its limit stands still.
+        """
+        friction, motor, A, slides = self.motor.friction, self.motor, self.A, self.slides
+        if isinstance(friction, Stribeck):
+            slope = friction.slope(at.omega)
+            damping = motor.damping_n_m_s + at.way * slope
+            motor = with_fields(motor, damping_n_m_s=damping)
+            A = _matrix(motor, self.state, self.u, self.mode, self.J)
+            slides = friction.torque(at.omega) - slope * at.omega
+        if self.i_max is not None:
+            moves = at.held == 0
+            A = Matrix2(A.a, A.b, jnp.where(moves, A.c, 0.0), jnp.where(moves, A.d, 0.0))
+        return self._replace(motor=motor, A=A, slides=slides)
 
     def rates(self, omega: Any, x: Any, way: Any) -> tuple[Any, Any]:
         """dw/dt and dx/dt of a rotor that slides in that way; without friction for way 0."""
@@ -113,23 +127,30 @@ class _Motor(NamedTuple):
 def step_with_friction(
     motor: MotorParameters, state: Fields, u: Fields, tau_load: Any, mode: Mode, dt: Any
 ) -> Fields:
-    """The state after dt of a motor with Coulomb or Stribeck friction; else as `exact_step`."""
+    """The state after dt of a motor with dry friction or a limited current; else `exact_step`."""
     J = inertia(motor)
     omega = state["angular_velocity"]
-    holds = motor.friction.torque(jnp.zeros_like(omega))  # type: ignore[union-attr]
-    A = _matrix(motor, state, u, mode, J)
-    m = _Motor(motor, state, u, tau_load, mode, J, A, holds, holds)
+    zero = jnp.zeros_like(omega)
+    holds = zero if motor.friction is None else motor.friction.torque(zero)
+    A, i_max = _matrix(motor, state, u, mode, J), largest_current(motor, mode)
+    parts = PARTS if i_max is None else LIMITED_PARTS
+    m = _Motor(motor, state, u, tau_load, mode, J, A, holds, holds, i_max)
     y = motor.velocity_ki * state["velocity_integral_error"]
     x = select(mode.voltage, state["current"], select(mode.velocity, y, jnp.zeros_like(omega)))
-    at_rest, _ = m.rates(jnp.zeros_like(omega), x, 0.0)
+    at_rest, _ = m.rates(zero, x, 0.0)
     way = jnp.where(omega == 0, _way_from_rest(m, at_rest), jnp.sign(omega))
-    start = _Part(omega, x, jnp.zeros_like(omega), way, jnp.full_like(omega, dt))
+    held = zero
+    if i_max is not None:
+        _, x_dot = m.rates(omega, x, way)
+        is_held = (jnp.abs(x) >= i_max) & (x * x_dot > 0) & mode.voltage
+        held = jnp.where(is_held, jnp.sign(x), zero)
+    start = _Part(omega, x, zero, way, held, jnp.full_like(omega, dt))
 
     part = _after(m, start)
 
     def rest(part: _Part) -> _Part:
-        part, _ = lax.scan(lambda at, _: (_after(m, at), None), part, length=PARTS - 1)
-        x_dot = m.rates(jnp.zeros_like(omega), part.x, 0.0)[1]
+        part, _ = lax.scan(lambda at, _: (_after(m, at), None), part, length=parts - 1)
+        x_dot = m.rates(zero, part.x, 0.0)[1]
         x = part.x + part.left * phi_1(m.A.d * part.left) * x_dot
         is_over = part.left > 0
         return part._replace(
@@ -166,17 +187,28 @@ def _way_from_rest(m: _Motor, at_rest: Any) -> Any:
 
 
 def _after(m: _Motor, at: _Part) -> _Part:
-    """The rotor where it next stops, turns back or breaks away, or at the end of the step."""
+    """The rotor where it next stops, turns back or breaks away, or at the end of the step.
+
+    Or where its current reaches its limit or leaves it.
+    """
     zero = jnp.zeros_like(at.omega)
     sticks = at.way == 0
     m = m.about(at)
     # As it slides.
     w_dot, x_dot = m.rates(at.omega, at.x, at.way)
+    free_dot, limits = x_dot, jnp.zeros_like(sticks)
+    if m.i_max is not None:
+        x_dot = jnp.where(at.held == 0, x_dot, 0.0)
     stop, slope, stops = lax.stop_gradient(_stop(m.A, at, w_dot, x_dot))
     stops &= ~sticks
     slope = jnp.where(stops & (slope != 0), slope, 1.0)
     speed = at.omega + responses(m.A, w_dot, x_dot, stop)[0]
     t_slide = jnp.where(stops, stop - speed / slope, at.left)
+    if m.i_max is not None:
+        t_limit, limits = _limit(m, at, w_dot, x_dot, free_dot)
+        limits &= ~sticks & (t_limit < t_slide)
+        stops &= ~limits
+        t_slide = jnp.where(limits, t_limit, t_slide)
     d_omega, d_x, _ = responses(m.A, w_dot, x_dot, t_slide)
     slid = at._replace(
         omega=jnp.where(stops, 0.0, at.omega + d_omega),
@@ -187,27 +219,70 @@ def _after(m: _Motor, at: _Part) -> _Part:
     way = jnp.where(stops, _way_from_rest(m, at_rest), at.way)
     # As it sticks.
     torque, x_dot = m.rates(zero, at.x, 0.0)
+    if m.i_max is not None:
+        x_dot = jnp.where(at.held == 0, x_dot, 0.0)
     torque_dot = m.A.b * x_dot
     to = jnp.sign(torque_dot)
     gap = jnp.maximum(m.holds / m.J - to * torque, 0.0)
-    grows = to != 0
-    linear = gap / jnp.where(grows, jnp.abs(torque_dot), 1.0)
-    part = -m.A.d * linear
-    reaches = grows & (part < 1)
-    wait = linear * _log_ratio(jnp.where(reaches, part, 0.0))
-    breaks = sticks & reaches & (wait < at.left)
+    wait, breaks = _time_to(gap, jnp.abs(torque_dot), m.A.d)
+    breaks &= sticks & (wait < at.left)
     t_stick = jnp.where(breaks, wait, at.left)
+    if m.i_max is not None:
+        gap = jnp.maximum(m.i_max - jnp.sign(x_dot) * at.x, 0.0)
+        wait, reaches = _time_to(gap, jnp.abs(x_dot), m.A.d)
+        reaches &= sticks & m.mode.voltage & (wait < t_stick)
+        breaks &= ~reaches
+        t_stick = jnp.where(reaches, wait, t_stick)
+        limits |= reaches
     x_stuck = at.x + t_stick * phi_1(m.A.d * t_stick) * x_dot
 
     happens = jnp.where(sticks, breaks, stops)
+    x, held = jnp.where(sticks, x_stuck, slid.x), at.held
+    if m.i_max is not None:
+        happens |= limits
+        begins = limits & (held == 0)
+        held = jnp.where(limits, jnp.where(begins, jnp.sign(x), 0.0), held)
+        x = jnp.where(begins, held * m.i_max, x)
     left = jnp.where(happens, at.left - jnp.where(sticks, t_stick, t_slide), 0.0)
     return _Part(
         omega=jnp.where(sticks, zero, slid.omega),
-        x=jnp.where(sticks, x_stuck, slid.x),
+        x=x,
         turned=jnp.where(sticks, at.turned, slid.turned),
         way=jnp.where(sticks, jnp.where(breaks, to, 0.0), way),
+        held=held,
         left=left,
     )
+
+
+def _limit(m: _Motor, at: _Part, w_dot: Any, x_dot: Any, free_dot: Any) -> tuple[Any, Any]:
+    """When the current of a sliding rotor reaches its limit or leaves it, and whether it does.
+
+    It is looked for at the limit that the current moves to. One that turns around within the part
+    and reaches the other limit is held there from the end of the step on.
+    """
+    side = jnp.sign(x_dot)
+    swapped = Matrix2(m.A.d, m.A.c, m.A.b, m.A.a)
+    eps = jnp.finfo(jnp.result_type(at.x)).eps
+    gap, slack = m.i_max - side * at.x, 8 * eps * m.i_max  # one that has just left is not back
+    args = swapped, gap, -side * x_dot, -side * w_dot, at.left, slack
+    root, slope, reaches = lax.stop_gradient(_first_root(*lax.stop_gradient(args)))
+    change, _, _ = responses(swapped, x_dot, w_dot, root)
+    root = root - (gap - side * change) / jnp.where(reaches & (slope != 0), slope, -1.0)
+    # A current that is held: L di/dt = V - R i - ke w would fall to zero.
+    _, ke = m.motor.constants(m.state["current"])
+    rate = at.held * ke / m.motor.l_henry * w_dot
+    wait, leaves = _time_to(jnp.maximum(at.held * free_dot, 0.0), rate, m.A.a)
+    is_free = at.held == 0
+    return jnp.where(is_free, root, wait), jnp.where(is_free, reaches, leaves) & m.mode.voltage
+
+
+def _time_to(gap: Any, rate: Any, pole: Any) -> tuple[Any, Any]:
+    """When rate phi_1(pole t) t reaches the gap, and whether it ever does."""
+    grows = rate > 0
+    linear = gap / jnp.where(grows, rate, 1.0)
+    part = -pole * linear
+    reaches = grows & (part < 1)
+    return linear * _log_ratio(jnp.where(reaches, part, 0.0)), reaches
 
 
 def _log_ratio(y: Any) -> Any:
@@ -228,19 +303,30 @@ def _stop(A: Matrix2, at: _Part, w_dot: Any, x_dot: Any) -> tuple[Any, Any, Any]
     A, at, w_dot, x_dot = lax.stop_gradient((A, at, w_dot, x_dot))
     f_0, f_dot = at.way * at.omega, at.way * w_dot
     f_dot = jnp.where(at.omega == 0, jnp.maximum(f_dot, 0.0), f_dot)  # it has just begun to slide
-    x_dot = at.way * x_dot
+    t, slope, stops = _first_root(A, f_0, f_dot, at.way * x_dot, at.left)
+    return t, at.way * slope, stops
+
+
+def _first_root(
+    A: Matrix2, f_0: Any, f_dot: Any, x_dot: Any, left: Any, slack: Any = 0.0
+) -> tuple[Any, Any, Any]:
+    """The first time at which a distance f falls below zero, its slope then, and whether it does.
+
+    f is the first state of the flow, less a constant; its rates are (f_dot, x_dot). Falls of less
+    than `slack` do not count.
+    """
     f_ddot = A.a * f_dot + A.b * x_dot
     turn, again = _extremum(A, f_dot, f_ddot)
     falls = (f_dot < 0) | ((f_dot == 0) & (f_ddot < 0))
-    low = jnp.where(falls, 0.0, jnp.minimum(turn, at.left))
-    high = jnp.minimum(jnp.where(falls, turn, turn + again), at.left)
+    low = jnp.where(falls, 0.0, jnp.minimum(turn, left))
+    high = jnp.minimum(jnp.where(falls, turn, turn + again), left)
 
     def f(t: Any) -> tuple[Any, Any]:
         change, _, slope = responses(A, f_dot, x_dot, t)
         return f_0 + change, f_dot + slope
 
     f_high, _ = f(high)
-    stops = (f_high < 0) & (high > low)
+    stops = (f_high < -slack) & (high > low)
     eps = jnp.finfo(jnp.result_type(f_0)).eps
     guess = jnp.where(falls, f_0 / jnp.where(stops, f_0 - f_high, 1.0), 0.5)
     start = low + (high - low) * jnp.clip(guess, 0.0, 1.0)
@@ -263,7 +349,7 @@ def _stop(A: Matrix2, at: _Part, w_dot: Any, x_dot: Any) -> tuple[Any, Any, Any]
 
     loop = 0, start, low, high, high - low, ~stops
     _, t, _, _, _, _ = lax.while_loop(going, once, loop)
-    return t, at.way * f(t)[1], stops
+    return t, f(t)[1], stops
 
 
 def _extremum(A: Matrix2, v: Any, v_dot: Any) -> tuple[Any, Any]:

@@ -24,6 +24,7 @@ from mime.nodes.actuation.motor.drive import (
     Mode,
     circuit_resistance,
     command,
+    largest_current,
     limited_current,
     mode_of,
     select,
@@ -179,11 +180,12 @@ class MotorNode(MotorParameters):
         }
 
     def _exact(self, state: State, u: dict[str, Any], mode: Mode, dt: Any) -> State:
-        """The matrix exponential of the mode's linear system, between stops and breakaways."""
+        """The matrix exponential of the mode's linear system, between its events."""
         tau_load = rotor.load_on_rotor(self, u["load_torque"])
         if self.cogging is not None:
             tau_load = tau_load + self.cogging.torque(state["angle"])
-        step = linear.exact_step if self.friction is None else events.step_with_friction
+        is_linear = self.friction is None and largest_current(self, mode) is None
+        step = linear.exact_step if is_linear else events.step_with_friction
         return step(self, state, u, tau_load, mode, dt)
 
     def compute_boundary_fluxes(

@@ -105,9 +105,10 @@ MOTOR_META = MotorMeta(
         "Semi-implicit Euler is of first order, and takes the back-EMF and the PI explicitly: "
         "beyond largest_stable_timestep(), about 2 J R / (kt ke) in voltage mode, it grows without "
         "bound, and the node warns. integrator='exact' has no such limit.",
-        "With dry friction an exact step finds up to four stops, breakaways and reversals and "
-        "spends the rest of the step at rest. With Coulomb friction none has more with real poles, "
-        "or if it lasts half a period of complex ones at most; a longer step warns.",
+        "With dry friction an exact step finds up to four stops, breakaways and reversals (with a "
+        "limited current nine of these and its limits) and spends the rest of the step at rest. "
+        "With Coulomb friction none has more with real poles, or if it lasts half a period of "
+        "complex ones at most; a longer step warns.",
         "An exact step takes Stribeck friction as linear about its first speed: it is of second "
         "order.",
         "The reaction torque is that of the end of the step; in velocity mode it differs from the "
@@ -145,7 +146,11 @@ MOTOR_META = MotorMeta(
         ("2.3.0", "2026-11-19", "Coulomb friction with the exact integrator."),
         ("2.4.0", "2026-11-19", "Voltage mode has the input `series_resistance`: of a bridge."),
         ("2.5.0", "2026-11-19", "`friction=LoadFriction(...)`: friction that grows with the load."),
-        ("2.6.0", "2026-11-20", "Stribeck friction with the exact integrator."),
+        (
+            "2.6.0",
+            "2026-11-20",
+            "Exact integrator: Stribeck friction, events of a limited current.",
+        ),
     ),
     operating_context=f"{LABORATORY} Between the arm that carries it and the magnet or tool "
     "that it turns, it makes a command a rotation.",

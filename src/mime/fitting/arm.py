@@ -87,7 +87,7 @@ def _coarsened(
     found, factor = solved(runs), 1
     while not are_white(_left(found, said)):
         coarser = [run.coarser(2 * factor) for run in runs]
-        if coarser[0].motion.pieces == found.runs[0].motion.pieces:
+        if [run.motion.pieces for run in coarser] == [run.motion.pieces for run in found.runs]:
             break  # the fewest
         other = solved(coarser)
         if _loudness(other) > _loudness(found) - _QUIETER:

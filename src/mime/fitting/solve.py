@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mime.fitting.joint import descended
+from mime.fitting.window_descent import descended
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mime.fitting.window_descent import descended
 from mime.fitting.loss import Loss
 from mime.fitting.model import Model, Normal
 from mime.fitting.rank import upper_triangle
 from mime.fitting.states import reduced
+from mime.fitting.window_descent import descended
 
 Noise = Mapping[str, np.ndarray | float]
 _LOOSE = 100.0

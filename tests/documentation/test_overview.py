@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mime.reporting.overview import overview
+from mime.reporting.overview import _font, overview
 
 COLOURS = [(255, 0, 0), (0, 128, 0), (0, 0, 255), (255, 165, 0), (128, 0, 128)]
 SIZES = [(800, 300), (800, 700), (800, 500), (400, 400), (900, 300)]
@@ -28,3 +28,10 @@ def test_every_picture_is_there_whole_and_undistorted(count):
         drawn = (np.ptp(rows) + 1, np.ptp(columns) + 1)
         assert drawn[1] / drawn[0] == pytest.approx(width / height, rel=0.01)
         assert len(rows) == drawn[0] * drawn[1]
+
+
+def test_a_long_caption_is_no_wider_than_its_picture():
+    words = "Six-axis desktop arm with elastic joints on a tool path"
+    assert _font("Motor", 400).size == 26
+    # hinting rounds each letter: by a pixel in forty
+    assert 390 < _font(words, 400).getlength(words) <= 410

@@ -4,10 +4,11 @@ import io
 import math
 from collections.abc import Sequence
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+    from PIL.ImageFont import FreeTypeFont
 
 _GAP, _CAPTION, _LETTERS = 24, 40, 26
 """Pixels between pictures, above each for its caption, and of the caption's letters."""
@@ -15,7 +16,7 @@ _GAP, _CAPTION, _LETTERS = 24, 40, 26
 
 def overview(pictures: Sequence[tuple[str, bytes]], width: int = 1760) -> bytes:
     """Captions and PNGs in rows as wide as the page, all of a row equally high; a PNG."""
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
     images = [(words, Image.open(io.BytesIO(png)).convert("RGB")) for words, png in pictures]
     placed, top = [], _GAP
@@ -29,14 +30,23 @@ def overview(pictures: Sequence[tuple[str, bytes]], width: int = 1760) -> bytes:
             left += size[0] + _GAP
         top += _CAPTION + height + _GAP
     sheet = Image.new("RGB", (width, top), "white")
-    draw, font = ImageDraw.Draw(sheet), ImageFont.load_default(_LETTERS)
+    draw = ImageDraw.Draw(sheet)
     for words, image, x, y in placed:
-        draw.text((x, y), words, fill="black", font=font)
+        draw.text((x, y), words, fill="black", font=_font(words, image.width))
         sheet.paste(image, (x, y + _CAPTION))
     file = io.BytesIO()
     # 256 colours are plenty for plots, and a third of the bytes.
     sheet.quantize(256).save(file, format="png", optimize=True)
     return file.getvalue()
+
+
+def _font(words: str, width: int) -> "FreeTypeFont":
+    """Of the usual size, or of one in which a long caption is no wider than its picture."""
+    from PIL import ImageFont
+
+    font: Any = ImageFont.load_default(_LETTERS)
+    wide = font.getlength(words)
+    return font if wide <= width else font.font_variant(size=_LETTERS * width / wide)
 
 
 def _aspect(image: "Image") -> float:
